@@ -11,24 +11,28 @@ import (
 
 const (
 	// noClusterRole is why panels of the cluster role's metrics are empty.
-	noClusterRole = "no exporter in the cluster role is scraped"
+	noClusterRole = "no cluster role"
+	// noReaders and noPods are why panels are empty of what a cluster role reads.
+	noReaders = "no cluster role reads pods and claims"
+	noPods    = "no cluster role reads pods"
 	// noWaits is why panels of those that wait are empty.
-	noWaits = "no claim is pending, or the cluster role cannot read pods or claims, or " + noClusterRole
+	noWaits = "no claim is pending, or " + noReaders
+	// noPermission is why panels are empty whose board says what it reads.
+	noPermission = "no cluster role, or no permissions"
 	// anyNamespace and anyClass say what a panel does not follow.
-	anyNamespace = " It does not follow the namespace: durations and failures are counted by class."
-	anyClass     = " It does not follow the class."
+	anyNamespace = " Whatever the namespace."
+	anyClass     = " Whatever the class."
 )
 
 // allocation is which claims are pending and why, how long each phase takes, what
 // fails, what is stuck, and which devices are left.
 func allocation() Board {
 	return Board{
-		UID:   uidAllocation,
-		Title: "DRA / Allocation",
-		description: "Pending claims and their reasons, the time until a claim's first container runs, " +
-			"failures, stuck claims, and the devices that are left.",
-		from:      "now-6h",
-		variables: allocationVariables(),
+		UID:         uidAllocation,
+		Title:       "DRA / Allocation",
+		description: "Pending claims and reasons, durations until containers run, failures, stuck claims, and free devices.",
+		from:        "now-6h",
+		variables:   allocationVariables(),
 		rows: []row{
 			{panels: slices.Concat(allocationNumbers(), pendingNow(), demandNow())},
 			{title: "Pending, failed and stuck claims", panels: slices.Concat(pendingPanels(), failurePanels(), stuckPanels())},
@@ -41,13 +45,12 @@ func allocation() Board {
 // allocationDetails compares classes, nodes and capacities.
 func allocationDetails() Board {
 	return Board{
-		UID:       uidAllocation + details,
-		detailsOf: uidAllocation,
-		Title:     "DRA / Allocation details",
-		description: "The duration of each phase by device class, claims by state, tainted devices, " +
-			"and the supply by node and by shared capacity.",
-		from:      "now-6h",
-		variables: allocationVariables(),
+		UID:         uidAllocation + details,
+		detailsOf:   uidAllocation,
+		Title:       "DRA / Allocation details",
+		description: "Durations of phases by class, claims by state, tainted devices, and supply by node and shared capacity.",
+		from:        "now-6h",
+		variables:   allocationVariables(),
 		rows: []row{
 			{panels: durationDetails()},
 			{title: "Claims and supply", panels: supplyDetails()},
@@ -82,38 +85,38 @@ func allocationNumbers() []panel {
 	return []panel{
 		number(3, about{
 			title: "Pending claims", unit: units.Short,
-			reads: "Claims of pods, and requests of extended resources, that are not yet allocated and reserved; gated pods are left out. The table below has the reasons.",
-			empty: "the cluster role cannot read pods or claims, or " + noClusterRole,
+			reads: "Claims of pods, and requests of extended resources, not yet allocated and reserved; without gated pods. Reasons are below.",
+			empty: noReaders,
 		}, at(waitingReferences())).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Oldest pending claim", unit: units.Seconds,
-			reads: "Its age; gated pods are left out. The alert DRAClaimPendingTooLong fires after 15 minutes.",
+			reads: "Without gated pods. The alert DRAClaimPendingTooLong fires after 15 minutes.",
 			empty: noWaits, none: noneSeen,
 		}, at(`max(`+notGated(`max by (`+reference+`) (time() - dra_claim_pending_since_timestamp_seconds{@claims})`)+`)`)).
 			Thresholds(waitSteps()).ColorScheme(byThresholds()),
 		number(6, about{
 			title: "Time until ready (p95) in the range", unit: units.Seconds,
-			reads: "Time until the first container of pods with claims ran: 19 of 20 pods that started in the time range needed at most this time." + anyNamespace,
-			empty: "no pod with a claim has started in the time range, or " + noClusterRole,
+			reads: "19 of 20 pods with claims ran their first container within this time." + anyNamespace,
+			empty: "no pod with a claim started, or " + noClusterRole,
 		}, at(`histogram_quantile(0.95, sum by (le) (increase(dra_claim_ready_duration_seconds_bucket{@classes}[$__range]))) >= 0`)).
 			Thresholds(steps(good, step{60, warning}, step{600, critical})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Failures in the range", unit: units.Short,
-			reads: "Pending reasons that began, and failed bindings, preparations and creations of claims, in the time range. The tables below show which need action." + anyNamespace,
+			reads: "Pending reasons that began, and failed bindings, preparations and creations; details are below." + anyNamespace,
 			empty: noClusterRole,
 		}, at(`round(sum(increase(dra_allocation_failures_total{@classes}[$__range])))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(3, about{
 			title: "Stuck phases", unit: units.Short,
-			reads: "Pods with allocated claims that have been binding or scheduling for more than 5 minutes, preparing for more than 10, or starting (pulling images) for more than 30." + anyClass,
-			empty: "the cluster role cannot read pods or claims, or " + noClusterRole,
+			reads: "Binding or scheduling for over 5 minutes, preparing for 10, or starting (pulling images) for 30." + anyClass,
+			empty: noReaders,
 		}, at(`count(`+stuck+`) or `+watching)).
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Free devices", unit: units.Short,
-			reads: "Devices that can be allocated now. Partitions that exclude each other all count until one is allocated. It follows neither the namespace nor the class.",
-			empty: "the cluster role cannot read ResourceSlices, or " + noClusterRole,
+			reads: "Can be allocated now. Partitions that exclude each other all count. Whatever the namespace and class.",
+			empty: noSlices,
 		}, at(`sum(max by (cluster, driver, pool, node) (dra_devices{@fleet, state="free"}))`)).
 			Thresholds(steps(warning, step{1, good})).ColorScheme(byThresholds()),
 	}
@@ -143,15 +146,15 @@ const (
 	phaseBuckets = `dra_allocation_duration_seconds_bucket{@classes}`
 	readyBuckets = `dra_claim_ready_duration_seconds_bucket{@classes}`
 
-	fewPods  = " A point has the pods since the previous point; with few pods there are gaps."
-	noStarts = "no pod with a claim has started, or " + noClusterRole
+	fewPods  = " Few pods leave gaps."
+	noStarts = "no pod with a claim started, or " + noClusterRole
 )
 
 func durationPanels() []panel {
 	return []panel{
 		timeline(12, about{
 			title: "Time until a pod's first container runs", unit: units.Seconds,
-			reads: "Median, p95 and p99 of the time from pending to running. If only p99 is high, some pods are slow; if the median is high, all are. An hour means an hour or more." + fewPods + anyNamespace,
+			reads: "High p99 alone: some pods are slow; high median: all are. An hour means an hour or more." + fewPods + anyNamespace,
 			empty: noStarts,
 		},
 			over(quantile(0.5, "cluster", readyBuckets, "$__rate_interval"), "p50 {{cluster}}"),
@@ -159,7 +162,7 @@ func durationPanels() []panel {
 			over(quantile(0.99, "cluster", readyBuckets, "$__rate_interval"), "p99 {{cluster}}")),
 		timeline(12, about{
 			title: "Phases (p95)", unit: units.Seconds,
-			reads: "allocation: free devices and the scheduler; binding: the driver; scheduling: the scheduler; preparation: kubelet and driver; start: images and containers; preparation_start: both, with kubelets before 1.36." + fewPods + anyNamespace,
+			reads: "allocation depends on free devices and the scheduler; scheduling: the scheduler; binding: the driver; preparation: kubelet and driver; start: images and containers; preparation_start: both, before kubelet 1.36." + fewPods + anyNamespace,
 			empty: noStarts,
 		}, over(quantile(0.95, "cluster, phase", phaseBuckets, "$__rate_interval"), "{{phase}} {{cluster}}")),
 	}
@@ -169,7 +172,7 @@ func durationDetails() []panel {
 	return []panel{
 		listing(24, 9, about{
 			title: "Duration of phases by class in the range", unit: units.Seconds,
-			reads: "Quantiles of the time range by class and phase, the slowest first; the phase ready is the total time. Quantiles of few observations are imprecise." + anyNamespace,
+			reads: "ready is the total time. Quantiles of few observations are imprecise." + anyNamespace,
 			empty: noStarts + ", in the time range",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -184,12 +187,12 @@ or label_replace(round(sum by (cluster, deviceclass) (increase(dra_claim_ready_d
 		).SortBy(byColumn("p95", true)),
 		timeline(12, about{
 			title: "Time until ready by class (p95)", unit: units.Seconds,
-			reads: "Time from pending to running by the class of the claims; multiple means several classes." + fewPods + anyNamespace,
+			reads: "From pending to running; multiple means several classes." + fewPods + anyNamespace,
 			empty: noStarts,
 		}, over(quantile(0.95, "cluster, deviceclass", readyBuckets, "$__rate_interval"), "{{deviceclass}} {{cluster}}")),
 		heat(12, about{
 			title: "Distribution of the time until the first container runs", unit: units.Seconds,
-			reads: "Pods by the time until they ran; darker means more pods. Two bands are pods that found free devices, and pods that did not." + anyNamespace,
+			reads: "Darker means more pods. Two bands: pods that found free devices, and pods that did not." + anyNamespace,
 			empty: noStarts,
 		}, over(`sum by (le) (increase(`+readyBuckets+`[$__rate_interval]))`, "{{le}}")),
 	}

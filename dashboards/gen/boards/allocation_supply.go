@@ -7,7 +7,7 @@ import (
 
 const (
 	poolLabels = "cluster, driver, pool, node"
-	noSlices   = "the cluster role cannot read ResourceSlices, or " + noClusterRole
+	noSlices   = "no cluster role reads ResourceSlices"
 )
 
 // devicesIn counts devices in a state, summed by labels. A pool that two
@@ -48,8 +48,8 @@ func demandNow() []panel {
 	return []panel{
 		listing(12, 7, about{
 			title: "Supply and demand by class", unit: units.Short,
-			reads: "Devices of each class by state, and its pending claims without those of gated pods; the classes with most pending claims come first. Classes may overlap: do not add up the columns. Supply does not follow the namespace, Waiting does.",
-			empty: "the cluster role cannot read DeviceClasses or ResourceSlices, or " + noClusterRole,
+			reads: "Without gated pods. Classes may overlap: do not add them up. Supply does not follow the namespace, Waiting does.",
+			empty: "no cluster role reads DeviceClasses and ResourceSlices",
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class"}},
 			column{title: "Waiting", unit: units.Short, expr: unknownClass(`count by (cluster, deviceclass) (` + notGated(waits) + `)`)},
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: ofClass("free")},
@@ -65,7 +65,7 @@ func supplyPanels() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Supply by driver", unit: units.Short,
-			reads: "Devices of all pools of a driver. On one node is the largest number that is free on a single node: a claim that requests more on a node is pending as fragmented. It follows neither the namespace nor the class.",
+			reads: "On one node: the most free on one node; claims that request more are fragmented. Whatever the namespace and class.",
 			empty: noSlices,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "driver", title: "Driver"}},
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: devicesIn("free", "cluster, driver")},
@@ -77,8 +77,8 @@ func supplyPanels() []panel {
 		incompletePools(),
 		stairs(24, about{
 			title: "Free devices of each class", unit: units.Short,
-			reads: "A class that stays at 0 while claims are pending is exhausted (alert DRAClassExhausted): add devices, or find idle claims in DRA / Claims. It does not follow the namespace.",
-			empty: "the cluster role cannot read DeviceClasses or ResourceSlices, or " + noClusterRole,
+			reads: "At 0 with pending claims (alert DRAClassExhausted): add devices, or find idle claims in DRA / Claims. Whatever the namespace.",
+			empty: "no cluster role reads DeviceClasses and ResourceSlices",
 		}, over(ofClass("free"), "{{deviceclass}} {{cluster}}")),
 	}
 }
@@ -87,7 +87,7 @@ func taints() panel {
 	const taint = "cluster, driver, key, effect"
 	return listing(12, 8, about{
 		title: "Tainted devices by taint", unit: units.Short,
-		reads: "Devices with a taint, from slices or DeviceTaintRules. Claims that do not tolerate NoSchedule or NoExecute cannot get the device. It follows neither the namespace nor the class.",
+		reads: "From slices or DeviceTaintRules. Claims that do not tolerate NoSchedule or NoExecute cannot get them. Whatever the namespace and class.",
 		empty: "no device is tainted, or " + noSlices, none: noneSeen,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
@@ -107,7 +107,7 @@ func incompletePools() panel {
 	}
 	return listing(12, 8, about{
 		title: "Incomplete pools", unit: units.Short,
-		reads: "No device of a pool is allocated while slices of its newest generation are missing. While a driver starts, this is normal; otherwise check the driver. 0 slices: all are missing while claims hold its devices. It follows neither the namespace nor the class.",
+		reads: "Slices of the newest generation are missing: nothing is allocated. Normal while a driver starts; otherwise check the driver. 0 slices: all are missing while claims hold devices. Whatever the namespace and class.",
 		empty: "all pools are complete, or " + noSlices, none: noneSeen,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
@@ -130,13 +130,13 @@ func supplyDetails() []panel {
 	return []panel{
 		stacked(12, about{
 			title: "Claims by state", unit: units.Short,
-			reads: "pending: not allocated; allocated: hold devices that no pod uses; terminating: being deleted. Claims that are not created yet are left out.",
-			empty: "there is no claim, or the cluster role cannot read claims, or " + noClusterRole,
+			reads: "pending: not allocated; allocated: hold devices that no pod uses. Claims that are not created yet are left out.",
+			empty: "there is no claim, or no cluster role reads claims",
 		}, over(claimsBy("cluster, state", "@claims"), "{{state}} {{cluster}}")),
 		taints(),
 		listing(12, 9, about{
 			title: "Free devices by node", unit: units.Short,
-			reads: "The " + listed + " nodes with the most free devices. With one free device on each of many nodes, large requests are pending as fragmented. No node: devices that several nodes can use. It follows neither the namespace nor the class.",
+			reads: "The " + listed + " nodes with the most. If each has one, large requests are fragmented. No node: devices of several nodes. Whatever the namespace and class.",
 			empty: noSlices,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}},
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: free},
@@ -145,8 +145,8 @@ func supplyDetails() []panel {
 		),
 		listing(12, 9, about{
 			title: "Capacities of devices that claims share", unit: units.Short,
-			reads: "Consumed part of capacities that several claims can share, in the capacity's own unit. It follows neither the namespace nor the class.",
-			empty: "no driver publishes devices that several claims may share, or " + noSlices,
+			reads: "Consumed part of capacities that claims share, in its own unit. Whatever the namespace and class.",
+			empty: "no driver publishes shareable devices, or " + noSlices,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "driver", title: "Driver"},

@@ -34,7 +34,7 @@ func pendingNow() []panel {
 	return []panel{
 		listing(24, 8, about{
 			title: "Pending claims by reason and age", unit: units.Seconds,
-			reads: "The " + listed + " oldest pending claims. Each has the first reason that applies; docs/pending.md has the remedies, and `dra-exporter explain pod NAMESPACE/POD` the details. Claim is empty until it exists.",
+			reads: "The " + listed + " oldest, with the first reason that applies. docs/pending.md has remedies, `dra-exporter explain pod NAMESPACE/POD` details. Claim is empty until it exists.",
 			empty: noWaits, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -47,7 +47,7 @@ func pendingNow() []panel {
 		}, column{title: "Waiting", unit: units.Seconds, expr: `topk(` + listed + `, ` + waitsWithReason + `)`, more: tinted(waitSteps())}),
 		listing(12, 7, about{
 			title: "Pending claims by reason and time", unit: units.Short,
-			reads: "Pending claims by their age; those with the reasons scheduling_gated and queue_quota are gated and not pending. Young claims are often allocated without action; claims older than 15 minutes seldom are.",
+			reads: "scheduling_gated and queue_quota are gated, not pending. Claims older than 15 minutes are seldom allocated without action.",
 			empty: noWaits, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}}, ages()...),
 	}
@@ -58,7 +58,7 @@ func pendingPanels() []panel {
 		requestStages(),
 		stacked(12, about{
 			title: "Pending and gated claims over time, by reason", unit: units.Short,
-			reads: "A permanent step is a shortage or a mistake, peaks are bursts. insufficient_devices and fragmented need devices, most others need action." + anyClass,
+			reads: "A permanent step is a shortage or a mistake, peaks are bursts. insufficient_devices and fragmented need devices." + anyClass,
 			empty: noWaits, none: noneSeen,
 		}, over(`count by (cluster, reason) (max by (`+reference+`, reason) (dra_claim_pending_reason_info{@namespaces}))`, "{{reason}} {{cluster}}")),
 	}
@@ -98,9 +98,9 @@ func requestStages() panel {
 	}
 	return listing(24, 9, about{
 		title: "Devices after each stage, by request", unit: units.Short,
-		reads: "Devices from all that are published to those that are free on one node, for the " + listed + " oldest pending claims. The request fails at the first number below Asked; 0 is red. Each alternative of a list has a row. Asked is empty for requests of all matching devices.",
+		reads: "The " + listed + " oldest pending claims. A request fails at the first number below Asked; 0 is red. Asked is empty for all matching devices. Each alternative has a row.",
 		none:  noneSeen,
-		empty: noWaits + "; claims that cannot be diagnosed, or are gated, have no stages",
+		empty: noWaits + "; gated and undiagnosed claims have no stages",
 	}, []key{
 		{label: "cluster", title: "Cluster"},
 		{label: "name", title: "Pod"},
@@ -118,19 +118,19 @@ func requestStages() panel {
 }
 
 func failurePanels() []panel {
-	const empty = "there is no claim of such a class, or " + noClusterRole
+	const empty = "no such class, or " + noClusterRole
 	return []panel{
 		stacked(12, about{
 			title: "Failures per minute, by reason", unit: units.Short,
-			reads: "Pending reasons that began, and failed bindings, preparations and creations of claims. binding_failed and preparation_failed are caused by the driver or the kubelet, claim_creation_failed by the control plane." + anyNamespace,
-			empty: "nothing has failed, or " + empty, none: noneSeen,
+			reads: "binding_failed and preparation_failed: see driver and kubelet; claim_creation_failed: the control plane." + anyNamespace,
+			empty: "no failure, or " + empty, none: noneSeen,
 		}, over(`60 * sum by (cluster, reason) (rate(dra_allocation_failures_total{@classes}[$__rate_interval])) > 0`, "{{reason}} {{cluster}}")).
 			DrawStyle(common.GraphDrawStyleBars).
 			FillOpacity(80),
 		listing(24, 6, about{
 			title: "Failures by class and reason in the range", unit: units.Short,
-			reads: "How often each reason began in the time range. Class is empty if it is unknown. Problems from before the exporter's start are not counted." + anyNamespace,
-			empty: "nothing has failed in the time range, or " + empty, none: noneSeen,
+			reads: "How often each reason began while the exporter ran. An empty class is unknown." + anyNamespace,
+			empty: "no failure, or " + empty, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "deviceclass", title: "Class"},
@@ -153,9 +153,9 @@ func stuckPanels() []panel {
 	return []panel{
 		listing(24, 6, about{
 			title: "Pods with allocated claims that do not run yet", unit: units.Seconds,
-			reads: "Pods whose claims are allocated and whose first container does not run yet: they hold devices and do not use them. binding depends on the driver, preparation on the node's kubelet and driver, start on images. The " + listed + " slowest." + anyClass,
+			reads: "They hold devices and do not use them. binding depends on the driver, preparation on kubelet and driver, start on images. The " + listed + " slowest." + anyClass,
 			none:  noneSeen,
-			empty: "no such pod exists, or the cluster role cannot read pods or claims, or " + noClusterRole,
+			empty: "no such pod exists, or " + noReaders,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
@@ -168,7 +168,7 @@ func stuckPanels() []panel {
 		}),
 		listing(24, 6, about{
 			title: "Stuck and orphaned claims", unit: units.Seconds,
-			reads: "Claims that are terminating because of a finalizer, and claims that are reserved only for pods that no longer exist. Both hold devices." + anyClass,
+			reads: "Terminating because of a finalizer, or reserved only for pods that are gone. Both hold devices." + anyClass,
 			none:  noneSeen,
 			empty: "there is no such claim, or " + noClusterRole,
 		}, []key{

@@ -11,9 +11,6 @@ import (
 const (
 	shapeLabels    = "cluster, deviceclass, shape"
 	strandedLabels = "cluster, driver, node, reason"
-
-	noHeadroom = "the cluster role cannot read claims, DeviceClasses or ResourceSlices, or " + noClusterRole
-	noRooms    = "the cluster role cannot read nodes or pods, or " + noHeadroom
 )
 
 // capacity is how much more fits, what keeps more from fitting, and which devices no
@@ -22,7 +19,7 @@ func capacity() Board {
 	return Board{
 		UID:         uidCapacity,
 		Title:       "DRA / Capacity",
-		description: "How many more claims of each class could be allocated, what limits them, how fragmented free devices are, which devices no claim can use, and how much claims use of theirs.",
+		description: "How many more claims of each class fit and what limits them, fragmentation, stranded devices, and use of claims. Needs a cluster role that reads nodes, pods, claims, DeviceClasses and ResourceSlices.",
 		from:        "now-24h",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
@@ -50,26 +47,26 @@ func capacityNumbers() []panel {
 	return []panel{
 		number(4, about{
 			title: "Free devices", unit: units.Short,
-			reads: "Devices of all pools that could be allocated, each by itself. It does not follow the class.",
+			reads: "Each could be allocated by itself. Whatever the class.",
 			empty: noSlices,
 		}, at(`sum(`+devicesIn("free", "cluster")+`)`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Stranded devices", unit: units.Short,
-			reads: "Devices that are not allocated and that no claim can use; a device that is cut into partitions counts by the part that is left. The table below has the reasons. It does not follow the class.",
+			reads: "No claim can use them. A partitioned device counts by the part left. Whatever the class.",
 			none:  noneSeen,
-			empty: "no device is stranded, or " + noRooms,
+			empty: "none is stranded, or " + noPermission,
 		}, at(`sum(`+strandedNow("cluster")+`)`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Stranded hours in the range", unit: units.Short,
-			reads: "Device-hours: the hours for which devices were stranded, added up over devices. It does not follow the class.",
+			reads: "Added up over devices. Whatever the class.",
 			none:  noneSeen,
-			empty: "no device was stranded, or " + noRooms,
+			empty: "none was stranded, or " + noPermission,
 		}, at(`sum(increase(dra_devices_stranded_seconds_total{@fleet}[$__range])) / 3600`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Requests that do not fit", unit: units.Short,
-			reads: "Shapes that claims request, of which not one pod more could run now.",
+			reads: "Requested shapes of which not one pod more fits.",
 			none:  noneSeen,
-			empty: "one more fits of each, or " + noRooms,
+			empty: "one more fits of each, or " + noPermission,
 		}, at(`count(
   (max by (`+shapeLabels+`) (dra_class_headroom_pods{@classes}) == 0)
   and max by (`+shapeLabels+`) (dra_class_headroom_info{@classes, exact="true"})
@@ -77,14 +74,14 @@ func capacityNumbers() []panel {
 )`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Fragmentation", unit: units.PercentUnit,
-			reads: "The highest share of the free devices of a class that a claim cannot use, given what claims and templates request.",
-			empty: "no class has free devices that claims or templates request, or " + noHeadroom,
+			reads: "The worst share of a class's free devices that a requested claim cannot use.",
+			empty: "no free devices are requested, or " + noPermission,
 		}, at(`max(dra_class_fragmentation_ratio{@classes})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Lower bounds", unit: units.Short,
-			reads: "Shapes for which at least so many claims and pods fit: not all nodes have been searched to the end.",
+			reads: "Shapes for which not all nodes were searched to the end.",
 			none:  noneSeen,
-			empty: "all are exact, or " + noHeadroom,
+			empty: "all are exact, or " + noPermission,
 		}, at(`count(max by (`+shapeLabels+`) (dra_class_headroom_info{@classes, exact="false"}))`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 	}
 }
@@ -93,8 +90,8 @@ func headroomTable() []panel {
 	return []panel{
 		listing(24, 10, about{
 			title: "Headroom by class and shape", unit: units.Short,
-			reads: "How many more claims of each shape could be allocated now, how many pods with one such claim also find CPU, memory and a node that accepts them, and how many claims request the shape. A number is a number of devices on one node. Limit is the reason for which one claim more would be pending.",
-			empty: noHeadroom,
+			reads: "Claims that fit; Pods also find CPU, memory and a node that accepts them. A shape's number is devices on one node. Limit: why one more would be pending.",
+			empty: noPermission,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class"}, {label: "shape", title: "Shape"}, {label: "limit", title: "Limit", last: true}},
 			column{title: "Requested", unit: units.Short, expr: ofShape("dra_class_shape_claims", "")},
 			column{title: "Claims", unit: units.Short, more: noneIsNoted(), expr: ofShape("dra_class_headroom_claims", "")},
@@ -107,9 +104,9 @@ func strandedTable() []panel {
 	return []panel{
 		listing(24, 8, about{
 			title: "Stranded devices by node", unit: units.Short,
-			reads: "Devices that no claim can use, with the reason. An empty node means that several nodes could use them. It does not follow the class.",
+			reads: "No claim can use them. No node: several nodes could. Whatever the class.",
 			none:  noneSeen,
-			empty: "no device is stranded, or " + noRooms,
+			empty: "none is stranded, or " + noPermission,
 		}, []key{
 			{label: "cluster", title: "Cluster"}, {label: "driver", title: "Driver"}, {label: "node", title: "Node", links: []link{toNode()}},
 			{label: "reason", title: "Reason", last: true},
@@ -123,30 +120,30 @@ func capacityHistory() []panel {
 	return []panel{
 		stairs(12, about{
 			title: "Pods that fit, of requested shapes", unit: units.Short,
-			reads: "How many more pods with one claim of each shape could run. Only shapes that claims request now.",
-			empty: "no claim requests devices of the class, or " + noRooms,
+			reads: "More pods with one claim of each requested shape that could run.",
+			empty: "nothing requests the class, or " + noPermission,
 		}, over(`max by (`+shapeLabels+`) (dra_class_headroom_pods{@classes})
 and on (`+shapeLabels+`) (max by (`+shapeLabels+`) (dra_class_shape_claims{@classes}) > 0)`, "{{cluster}} {{deviceclass}}: {{shape}}")),
 		stacked(12, about{
 			title: "Stranded devices by reason", unit: units.Short,
-			reads: "Devices that no claim can use. It does not follow the class.",
+			reads: "Devices that no claim can use. Whatever the class.",
 			none:  noneSeen,
-			empty: "no device was stranded, or " + noRooms,
+			empty: "none was stranded, or " + noPermission,
 		}, over(strandedNow("cluster, reason"), "{{cluster}} {{reason}}")),
 		stacked(12, about{
 			title: "Cost per hour of stranded devices", unit: units.Short,
-			reads: "At the mean price of the whole devices of the same driver on the node, in the currency of the price list. It does not follow the class.",
+			reads: "At the mean price of the driver's whole devices on the node. Whatever the class.",
 			none:  noneSeen,
-			empty: "no device was stranded, or " + needsPrices,
+			empty: "none was stranded, or " + needsPrices,
 		}, recorded(`sum by (cluster, reason, currency) (last_over_time(reason:dra_devices_stranded_cost:increase5m{@fleet}[10m])) * 12`, "{{cluster}} {{reason}} {{currency}}")),
 		timeline(12, about{
 			title: "Fragmentation of each class", unit: units.PercentUnit,
-			reads: "Expected share of the free devices that a claim cannot use, given what claims and templates request.",
-			empty: "no class has free devices that claims or templates request, or " + noHeadroom,
+			reads: "Expected share of free devices that a requested claim cannot use.",
+			empty: "no free devices are requested, or " + noPermission,
 		}, over(`max by (cluster, deviceclass) (dra_class_fragmentation_ratio{@classes})`, "{{cluster}} {{deviceclass}}")),
 		stairs(12, about{
 			title: "Free and allocated devices of each class", unit: units.Short,
-			reads: "Devices of each class by state, as the headroom begins with them.",
+			reads: "Devices of each class from which headroom is computed.",
 			empty: noSlices,
 		}, over(ofClass("free"), "{{cluster}} {{deviceclass}} free"), over(ofClass("allocated"), "{{cluster}} {{deviceclass}} allocated")),
 	}
@@ -157,9 +154,9 @@ func idleNodes() []panel {
 	return []panel{
 		listing(24, 6, about{
 			title: "Idle nodes that autoscalers do not remove", unit: units.Short,
-			reads: "Nodes with devices, none of which is allocated, and what keeps Cluster Autoscaler, or Karpenter on its nodes, from removing them: an annotation of the node, or pods. It does not follow the class.",
+			reads: "What keeps Cluster Autoscaler or Karpenter from removing them: an annotation, or pods. Whatever the class.",
 			none:  noneSeen,
-			empty: "no node is idle, nothing keeps idle nodes, or " + noRooms,
+			empty: "no idle node is kept, or " + noPermission,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "node", title: "Node", links: []link{toNode()}},
@@ -185,7 +182,7 @@ func rightSizing() []panel {
 	return []panel{
 		listing(24, 10, about{
 			title: "Largest use of devices in the range", unit: units.Short,
-			reads: "The fifty requesters with the most device-hours: a template of claims, a workload, or a claim. Devices used are those of a claim in the same five minutes, of the devices of the largest claim; a device without readings counts as not used. Memory is the peak, of what the smallest device has. SM activity and utilization are the 99th percentile of the peaks of five minutes. Use of shared devices is left out. dra-exporter advise says what would be enough.",
+			reads: "The fifty templates, workloads and claims with most device-hours. Devices used: of a claim in the same five minutes, of the largest claim's; without readings, unused. Memory: the peak, of the smallest device. SM activity, utilization: 99th percentile of five-minute peaks. Without shared devices. See dra-exporter advise.",
 			empty: needsAccounting,
 		}, []key{
 			{label: "cluster", title: "Cluster"},

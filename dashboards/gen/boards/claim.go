@@ -12,7 +12,7 @@ import (
 const claimHere = `@claim, node="$node"`
 
 // needsClaim is why panels of what the claim holds are empty.
-const needsClaim = "the claim holds no device (it is pending, has ended, or has admin access), or the node has no agent that is scraped"
+const needsClaim = "no held device, or no agent"
 
 // whereverItIs is said where a panel does not ask for the node.
 const whereverItIs = " Whatever the node."
@@ -24,7 +24,7 @@ func claim() Board {
 	return Board{
 		UID:         uidClaim,
 		Title:       "DRA / Claim",
-		description: "One ResourceClaim: its devices, pods, phases, health and use. A claim whose devices are used on several nodes is shown one node at a time. Of several clusters choose one: claims of the same name are added up.",
+		description: "One ResourceClaim: its devices, pods, phases, health and use. It holds no device while pending, after its end, or with admin access. Of several nodes, one is shown. Choose one cluster: claims of one name are added up.",
 		variables:   claimVariables(),
 		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
@@ -42,7 +42,7 @@ func claimDetails() Board {
 		UID:         uidClaim + details,
 		detailsOf:   uidClaim,
 		Title:       "DRA / Claim details",
-		description: "One ResourceClaim: what it held, used and cost in the time range, and the topology, power, traffic, engines and throttling of its devices.",
+		description: "One ResourceClaim in the time range: what it held, used and cost, and topology, power, traffic, engines and throttling. Ended claims count while in the range.",
 		variables:   claimVariables(),
 		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
@@ -110,19 +110,19 @@ func claimNow() []panel {
 	return []panel{
 		number(4, about{
 			title: "Devices", unit: units.Short,
-			reads: "Devices and partitions that the claim holds now.",
+			reads: "With partitions, held now.",
 			empty: needsClaim,
 		}, at(`count(`+holds+`)`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Utilization", unit: units.PercentUnit,
-			reads: "Mean utilization of its devices by the claim. Devices that are shared without a split are left out.",
-			empty: "its devices do not report it, are shared without a split, or " + needsClaim,
+			reads: "Mean over its devices, without shared devices that are not split.",
+			empty: "not reported or not split, or " + needsClaim,
 		}, at(`avg(`+device("dra_claim_utilization_ratio")+`)`)).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Memory used of allocated", unit: units.PercentUnit,
-			reads: "Device memory used, as a share of the memory given to the claim. Above 95 %, the next memory allocation of a process may fail.",
-			empty: "its devices do not report it, are shared without a split, or " + needsClaim,
+			reads: "Of the memory given to the claim. Above 95 %, the next allocation may fail.",
+			empty: "not reported or not split, or " + needsClaim,
 		}, at(`sum(`+device("dra_claim_memory_used_bytes")+`)
 / (sum(
   max by (cluster, node, uuid) (dra_claim_memory_allocated_bytes{`+claimHere+`})
@@ -131,20 +131,20 @@ func claimNow() []panel {
 			Thresholds(steps(good, step{0.9, warning}, step{0.95, critical})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Idle since", unit: units.DateTimeFromNow,
-			reads: "Since when the claim has used none of its devices.",
+			reads: "Since when it has used none of its devices.",
 			none:  "not seen idle",
-			empty: "it uses at least one, its devices do not report it, or " + needsClaim,
+			empty: "it uses one, not reported, or " + needsClaim,
 		}, at(`max(`+idleSince+`) * 1000`)).ColorScheme(always(warning)),
 		number(4, about{
 			title: "Unhealthy devices", unit: units.Short,
-			reads: "Unhealthy devices of the claim, as reported by hardware, driver or kubelet. The reasons are below.",
-			empty: "no source reports the health of its devices, or " + needsClaim,
+			reads: "As reported by hardware, driver or kubelet. Reasons are below.",
+			empty: "not reported, or " + needsClaim,
 		}, at(unhealthy)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Pending since", unit: units.DateTimeFromNow,
-			reads: "Since when the oldest pod waits for this claim: until it is allocated, or until the pod's first container runs. Details are below." + whereverItIs,
+			reads: "The oldest pod waits for allocation, or for its first container." + whereverItIs,
 			none:  "none seen",
-			empty: "no pod waits for it, or the cluster role is not scraped",
+			empty: "no pod waits for it, or no cluster role",
 		}, at(behind+` * 1000`)).ColorScheme(always(warning)),
 	}
 }
@@ -167,8 +167,8 @@ func claimDevices() []panel {
 	return []panel{
 		listing(24, 6, about{
 			title: "Devices of the claim", unit: units.Short,
-			reads: "Each device, and its request. Devices that no source reads may be one row, with their number. A device without a utilization does not report it, or is shared without a split.",
-			empty: "the claim is not used on this node, or has ended; or the node has no agent that is scraped",
+			reads: "Devices that no source reads may be one row. Without a utilization, it is not reported or not split.",
+			empty: "not used on this node, or no agent there",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "request", title: "Request"},
@@ -191,9 +191,8 @@ func claimIdentity() []panel {
 	return []panel{
 		listing(24, 4, about{
 			title: "The claim", unit: units.Short,
-			reads: "Its class (multiple: several classes), its template, how its devices are shared, " +
-				"whether it has admin access (it then holds nothing) or was created for an extended resource.",
-			empty: "the claim is not used on this node, or has ended; or the node has no agent that is scraped",
+			reads: "Its class (or multiple), template and sharing; whether it has admin access (it holds nothing) or is for an extended resource.",
+			empty: "not used on this node, or no agent there",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "node", title: "Node", links: []link{toNode()}},
@@ -211,8 +210,8 @@ sum by (cluster, node) (
 )`}),
 		listing(24, 5, about{
 			title: "Pods and containers", unit: units.Short,
-			reads: "Containers that may use the claim's devices, and how many. A pod remains for some minutes after its end (--ledger.grace).",
-			empty: "no pod uses the claim on this node, or the node has no agent that is scraped",
+			reads: "Pods remain for some minutes after their end (--ledger.grace).",
+			empty: "no pod of the claim on this node, or no agent there",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "pod", title: "Pod"},
@@ -224,8 +223,8 @@ sum by (cluster, node) (
 )`}),
 		listing(24, 5, about{
 			title: "Workload of its pods", unit: units.Short,
-			reads: "The job, deployment or other workload that each pod belongs to, and its place there.",
-			empty: "the pods belong to no workload, no pod uses the claim on this node, or the node has no agent that is scraped",
+			reads: "The workload of each pod, and the pod's place there.",
+			empty: "no workload, no pod on this node, or no agent there",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
@@ -245,8 +244,8 @@ func claimTopology() []panel {
 	return []panel{
 		listing(24, 5, about{
 			title: "Alignment of its devices", unit: units.Short,
-			reads: "How near its devices are. devices: with each other; network: each with its nearest network adapter. Best: what so many devices of the node could be. link: NVLink or xGMI.",
-			empty: "the claim has one device, is not used on this node, or the node has no agent that is scraped",
+			reads: "devices: with each other; network: each with its nearest adapter. Best: what so many devices of the node could be. link: NVLink or xGMI.",
+			empty: "only one device, none on this node, or no agent there",
 		}, alignmentKeys(), column{title: "Rows", expr: `max by (cluster, between, alignment, best) (dra_claim_topology_info{` + claimHere + `})`, hidden: true}),
 	}
 }

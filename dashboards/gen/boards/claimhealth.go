@@ -28,20 +28,20 @@ func worded(panel *statetimeline.PanelBuilder, all ...named) *statetimeline.Pane
 }
 
 func claimHealth() []panel {
-	const partitions = " For a partition, its whole device is shown too."
+	const partitions = " Partitions also show their whole device."
 	return []panel{
 		worded(states(12, about{
 			title: "Health of each device", unit: units.Short,
-			reads: "Health of each device as reported by hardware, driver (taints in its slices) and kubelet. If they differ for minutes, one of them is delayed or wrong." + partitions,
-			empty: "no source reports the health of its devices, or " + needsClaim,
+			reads: "By hardware, driver (taints) and kubelet. If they differ for minutes, one is delayed or wrong." + partitions,
+			empty: "not reported, or " + needsClaim,
 		}, over(concerning(`min by (cluster, node, uuid, by) (dra_device_healthy{@node})`), "{{device}}: {{by}}")),
 			named{"0", "unhealthy", critical}, named{"1", "healthy", good}).
 			Links([]cog.Builder[dashboard.DashboardLink]{toHealth()}),
 		worded(states(12, about{
 			title: "Health signals and taints of its devices", unit: units.Short,
-			reads: "Signals of the hardware and taints of the driver while they are present. docs/health.md describes when a signal begins and ends." + partitions,
+			reads: "While present; see docs/health.md." + partitions,
 			none:  noneSeen,
-			empty: "there is no signal and no taint, or " + needsClaim,
+			empty: "there is none, or " + needsClaim,
 		},
 			over(concerning(`max by (cluster, node, uuid, signal) (
   dra_device_health_signal_info{@node, severity="critical"} * 2
@@ -51,9 +51,9 @@ func claimHealth() []panel {
 			named{"1", "warning", warning}, named{"2", "critical", critical}, named{"3", "tainted", warning}),
 		listing(24, 5, about{
 			title: "Xids of its devices", unit: units.Short,
-			reads: "Errors that NVIDIA's driver has reported of these devices, also before the claim held them: compare the time with the claim's." + partitions,
+			reads: "Also from before the claim held the devices: compare the time." + partitions,
 			none:  noneSeen,
-			empty: "none was reported since the agent started, no NVIDIA source reports Xids, or " + needsClaim,
+			empty: "none since the agent's start, no NVIDIA source, or " + needsClaim,
 		}, deviceKeys(key{label: "xid", title: "Xid"}),
 			column{title: "Last seen", unit: units.DateTimeFromNow, expr: concerning(`max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}) * 1000`)},
 			column{title: "At", unit: units.DatetimeISO, expr: concerning(`max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}) * 1000`)},

@@ -11,7 +11,7 @@ import (
 )
 
 // needsHolders is why panels of held claims are empty, where nothing else is.
-const needsHolders = "no claim of the selection holds a device, no node agent is scraped, or the recording rules of the group dra-exporter.claims are not loaded"
+const needsHolders = "no claims, agents or rules dra-exporter.claims"
 
 // claims is the fleet by claim: what claims hold, how they use it, who is the
 // busiest and who wastes the most.
@@ -19,7 +19,7 @@ func claims() Board {
 	return Board{
 		UID:         uidClaims,
 		Title:       "DRA / Claims",
-		description: "Devices that ResourceClaims hold and use: utilization, memory, NVLink and power by namespace and device class, idle claims, and links to each claim.",
+		description: "Devices that ResourceClaims hold and use by namespace and class, idle claims, and links to each claim.",
 		variables:   claimsVariables(),
 		rows: []row{
 			{panels: slices.Concat(claimNumbers(), standouts())},
@@ -35,7 +35,7 @@ func claimsDetails() Board {
 		UID:         uidClaims + details,
 		detailsOf:   uidClaims,
 		Title:       "DRA / Claims details",
-		description: "Devices that ResourceClaims hold and use, by device class: utilization, memory, NVLink and power.",
+		description: "Devices that ResourceClaims hold and use, by device class.",
 		variables:   claimsVariables(),
 		rows:        []row{{panels: claimsOver("deviceclass")}},
 	}
@@ -72,36 +72,36 @@ func claimNumbers() []panel {
 	return []panel{
 		number(4, about{
 			title: "Claims that hold devices", unit: units.Short,
-			reads: "Claims that hold at least one device now. Claims with admin access hold nothing.",
+			reads: "Claims with admin access hold nothing and do not count.",
 			empty: needsHolders,
 		}, at(`sum(namespace_class:dra_claims_held:count{@claims})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Devices held", unit: units.Short,
-			reads: "Devices and partitions that claims hold now. A device of two claims counts twice.",
+			reads: "With partitions. A device of two claims counts twice.",
 			empty: needsHolders,
 		}, at(`sum(namespace_class:dra_claim_devices:sum{@claims})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Mean utilization", unit: units.PercentUnit,
-			reads: "Mean over the devices whose use by claims is known. A low value for hours means that claims hold more than they use: the tables below list them.",
-			empty: "no held device reports its utilization, or " + needsHolders,
+			reads: "Over devices whose use is known. If low for hours, claims hold more than they use.",
+			empty: "not reported, or " + needsHolders,
 		}, at(shareOf("", utilizationSum, utilizationCount))).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Memory used of allocated", unit: units.PercentUnit,
-			reads: "Device memory used, as a share of the memory given to these claims. If it is low, smaller devices or partitions are enough. Above 95 %, the next memory allocation of a process may fail.",
-			empty: "no held device reports its memory, or " + needsHolders,
+			reads: "Of the memory given to the claims. If low, smaller devices are enough. Above 95 %, the next allocation may fail.",
+			empty: "not reported, or " + needsHolders,
 		}, at(shareOf("", memoryUsed, memoryAllocated))).
 			Thresholds(steps(warning, step{0.3, good}, step{0.95, critical})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Idle devices", unit: units.Short,
-			reads: "Devices that claims hold and do not use now. The table of idle claims has those that have been idle longest.",
-			empty: "no held device reports its utilization, or " + needsHolders,
+			reads: "The claims are in the table below.",
+			empty: "not reported, or " + needsHolders,
 		}, at(`sum(namespace_class:dra_claim_idle_devices:count{@claims})`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Pending claims", unit: units.Short,
-			reads: "Claims of pods, and requests of extended resources, that are not yet allocated and reserved; gated pods are left out. Click for pods, age and reasons.",
-			empty: "the cluster role is not scraped, or cannot read pods or claims",
+			reads: "Claims and requests of extended resources, not yet allocated and reserved; without gated pods. Click for reasons.",
+			empty: noReaders,
 		}, at(waitingReferences())).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()).
 			Links([]cog.Builder[dashboard.DashboardLink]{toPending()}),
@@ -118,33 +118,33 @@ func claimsOver(label string) []panel {
 	all := []*timeseries.PanelBuilder{
 		timeline(12, about{
 			title: "Utilization by " + what, unit: units.PercentUnit,
-			reads: "Mean over the devices whose use by claims is known; devices that are shared without a split are left out.",
-			empty: "no held device reports its utilization, or " + needsHolders,
+			reads: "Over devices whose use is known.",
+			empty: "not reported, or " + needsHolders,
 		}, over(shareOf(by, utilizationSum, utilizationCount), legend)).Max(1),
 		timeline(12, about{
 			title: "Memory used of allocated by " + what, unit: units.PercentUnit,
-			reads: "Device memory used as a share of the memory given to the claims. Near 1, the next memory allocation of a process may fail; above 1, claims use more of shared devices than they were given; a value that stays low means that less is enough.",
-			empty: "no held device reports its memory, or " + needsHolders,
+			reads: "Near 1, the next allocation may fail; above 1, claims use more of shared devices than they were given.",
+			empty: "not reported, or " + needsHolders,
 		}, over(shareOf(by, memoryUsed, memoryAllocated), legend)),
 		stacked(12, about{
 			title: "Devices held by " + what, unit: units.Short,
-			reads: "Devices and partitions that claims hold; a device of two claims counts twice.",
+			reads: "With partitions; a device of two claims counts twice.",
 			empty: needsHolders,
 		}, level("dra_claim_devices:sum")),
 		stacked(12, about{
 			title: "Idle devices by " + what, unit: units.Short,
-			reads: "Held devices that are not used. A permanent band is waste; the table of idle claims in DRA / Claims has its claims.",
-			empty: "no held device reports its utilization, or " + needsHolders,
+			reads: "A permanent band is waste; DRA / Claims lists the idle claims.",
+			empty: "not reported, or " + needsHolders,
 		}, level("dra_claim_idle_devices:count")),
 		stacked(12, about{
 			title: "Power by " + what, unit: units.Watt,
-			reads: "Power of the devices of claims, without devices that several claims share, whose power cannot be split.",
-			empty: "no held device reports its power (partitions do not), or " + needsHolders,
+			reads: "Without devices that claims share.",
+			empty: "not reported (partitions do not), or " + needsHolders,
 		}, level("dra_claim_power_watts:sum")),
 		stacked(12, about{
 			title: "NVLink traffic by " + what, unit: units.BytesPerSecondSI,
-			reads: "Bytes sent and received over NVLink together, mean of five minutes, without devices that several claims share. A training job on several GPUs without NVLink traffic uses PCIe.",
-			empty: "these devices have no NVLink, or do not count its bytes (DCGM does), or " + needsHolders,
+			reads: "Mean of five minutes, without shared devices. Jobs on several GPUs without traffic use PCIe.",
+			empty: "no NVLink, or no counter of its bytes (DCGM has it), or " + needsHolders,
 		}, level("dra_claim_nvlink_bytes:rate5m")),
 	}
 	panels := make([]panel, len(all))
@@ -190,9 +190,9 @@ func standouts() []panel {
 	return []panel{
 		listing(24, 8, about{
 			title: "Idle claims with the most device-hours", unit: units.Short,
-			reads: "The twenty claims with the most device-hours since they last used any of their devices. Ask the owner, or delete the pod; DRA / Efficiency and cost has the idle device-hours of the time range.",
+			reads: "The twenty with most since their last use. Ask the owner, or delete the pod.",
 			none:  noneSeen,
-			empty: "no claim is idle on all its devices, no held device reports its utilization, or " + needsHolders,
+			empty: "none is idle, not reported, or " + needsHolders,
 		}, claimColumns(),
 			column{title: "Idle device-hours", unit: units.Short, expr: wasted, more: append(tinted(steps(good, step{1, warning}, step{24, critical})), property("decimals", 1))},
 			column{title: "Idle since", unit: units.DateTimeFromNow, expr: amongst("dra_claim_idle_since_timestamp_seconds:max", wasted) + " * 1000"},
@@ -201,8 +201,8 @@ func standouts() []panel {
 		),
 		listing(24, 8, about{
 			title: "Busiest claims", unit: units.Short,
-			reads: "The twenty claims with the highest mean utilization, over the devices whose use by the claim is known. NVLink: sent and received, mean of five minutes.",
-			empty: "no held device reports its utilization, or " + needsHolders,
+			reads: "The twenty with most utilization. NVLink: both directions, mean of five minutes.",
+			empty: "not reported, or " + needsHolders,
 		}, claimColumns(),
 			column{title: "Utilization", unit: units.PercentUnit, expr: amongst("dra_claim_utilization_ratio:avg", busiest), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
 			column{title: "Devices", expr: amongst("dra_claim_devices:count", busiest)},
@@ -218,8 +218,8 @@ func allClaims() []panel {
 		listing(24, 16, about{
 			title: "Claims", unit: units.Short,
 			reads: strings.Join([]string{
-				"Every claim that holds a device. Click its name for its devices, pods and health.",
-				"Shared: devices with other holders whose use cannot be split; they count only in the column Devices.",
+				"Click a name for devices, pods and health.",
+				"Shared devices, which cannot be split, count only in the column Devices.",
 			}, " "),
 			empty: needsHolders,
 		}, claimColumns(),

@@ -18,20 +18,19 @@ func rateByDevice(family, direction string) query {
 }
 
 // ofShared says how to read values in brackets.
-const ofShared = " In brackets is the attribution: exclusive and partition, the claim has the device alone; process, the value of its processes; " +
-	"shared, the value of the whole device with all its holders, which must not be added up."
+const ofShared = " In brackets is the attribution (docs/sharing.md): shared is the whole device's, do not add up."
 
 func claimUse() []panel {
 	return []panel{
 		timeline(12, about{
 			title: "Utilization by device", unit: units.PercentUnit,
-			reads: "Share of time with work on the device." + ofShared,
-			empty: "its devices do not report it, or " + needsClaim,
+			reads: "Share of time with work." + ofShared,
+			empty: "not reported, or " + needsClaim,
 		}, byDevice("dra_claim_utilization_ratio")).Max(1),
 		timeline(12, about{
 			title: "Memory by device", unit: units.BytesIEC,
-			reads: "Device memory used, and the memory given to the claim: if both are equal, the next memory allocation fails." + ofShared,
-			empty: "its devices do not report it, or " + needsClaim,
+			reads: "Used, and given: if equal, the next allocation fails." + ofShared,
+			empty: "not reported, or " + needsClaim,
 		}, byDevice("dra_claim_memory_used_bytes"),
 			over(withDevice("@node", `max by (cluster, node, uuid) (dra_claim_memory_allocated_bytes{`+claimHere+`})`), "{{device}} allocated")),
 	}
@@ -41,37 +40,35 @@ func claimActivity() []panel {
 	return []panel{
 		timeline(12, about{
 			title: "Power by device", unit: units.Watt,
-			reads: "Power drawn for the claim." + ofShared,
-			empty: "its devices do not report it (partitions do not), or " + needsClaim,
+			reads: "Power drawn for it." + ofShared,
+			empty: "not reported (partitions do not), or " + needsClaim,
 		}, byDevice("dra_claim_power_watts")),
 		timeline(12, about{
 			title: "NVLink by device", unit: units.BytesPerSecondSI,
-			reads: "Bytes sent and received over all NVLinks of the device. A job on several GPUs without NVLink traffic uses PCIe." + ofShared,
-			empty: "its devices have no NVLink, or do not count its bytes (DCGM does), or " + needsClaim,
+			reads: "Over all NVLinks of a device. Several GPUs without NVLink traffic use PCIe." + ofShared,
+			empty: "no NVLink, or no counter of its bytes (DCGM has it), or " + needsClaim,
 		}, rateByDevice("dra_claim_nvlink_transmit_bytes_total", "sent"), rateByDevice("dra_claim_nvlink_receive_bytes_total", "received")),
 		timeline(12, about{
 			title: "Engine activity", unit: units.PercentUnit,
-			reads: "Share of time in which each engine was active, mean over the claim's devices; for a shared device, with all its holders. " +
-				"High utilization with low sm or tensor activity means that the job does not use the device efficiently.",
-			empty: "its devices do not report engines (DCGM and profiling do), or " + needsClaim,
+			reads: "Mean over devices; of shared ones, with all holders. High utilization with low sm or tensor is inefficient.",
+			empty: "not reported (DCGM and profiling do), or " + needsClaim,
 		}, over(`avg by (engine) (max by (cluster, node, uuid, engine) (dra_claim_engine_active_ratio{`+claimHere+`}))`, "{{engine}}")).Max(1),
 		timeline(12, about{
 			title: "Throttling by reason", unit: units.PercentUnit,
-			reads: "Share of time in which the claim's devices were throttled, mean over its devices. Several reasons may apply at once. " +
-				"Throttling at the power limit is normal for a busy device; thermal reasons and power_brake are problems of the machine.",
-			empty: "its devices do not report it, or " + needsClaim,
+			reads: "Mean over devices; reasons may overlap. The power limit is normal for a busy device; thermal reasons and power_brake are problems of the machine.",
+			empty: "not reported, or " + needsClaim,
 		}, over(`avg by (reason) (max by (cluster, node, uuid, reason) (rate(dra_claim_throttled_seconds_total{`+claimHere+`}[$__rate_interval])))`, "{{reason}}")).Max(1),
 		timeline(12, about{
 			title: "PCIe and network by device", unit: units.BytesPerSecondSI,
-			reads: "Bytes over PCIe, and over network or RDMA devices." + ofShared,
-			empty: "its devices do not count these bytes, or " + needsClaim,
+			reads: "PCIe, and network or RDMA devices." + ofShared,
+			empty: "not counted, or " + needsClaim,
 		},
 			rateByDevice("dra_claim_pcie_transmit_bytes_total", "PCIe sent"), rateByDevice("dra_claim_pcie_receive_bytes_total", "PCIe received"),
 			rateByDevice("dra_claim_network_transmit_bytes_total", "network sent"), rateByDevice("dra_claim_network_receive_bytes_total", "network received")),
 		timeline(12, about{
 			title: "Utilization by pod", unit: units.PercentUnit,
-			reads: "Utilization by the processes of each of the claim's pods on each device, if several pods use it and it is split by process.",
-			empty: "no other pod uses the devices, use is not split by process (dra_exporter_process_attribution has the reason), or " + needsClaim,
+			reads: "By the processes of each pod, on devices of several pods.",
+			empty: "no device of several pods, not split (reason: dra_exporter_process_attribution), or " + needsClaim,
 		}, over(withDevice("@node", `max by (cluster, node, namespace, pod, uuid) (dra_pod_utilization_ratio{@node, namespace="$namespace"})
 and on (cluster, node, namespace, pod, uuid)
 max by (cluster, node, namespace, pod, uuid) (dra_claim_consumer_info{`+claimHere+`})`), "{{pod}} on {{device}}")).Max(1),
@@ -92,22 +89,21 @@ const busyAlone = `max by (cluster, node, uuid) (increase(dra_claim_busy_seconds
 const unshared = `, attribution!="shared"`
 
 func claimTotals() []panel {
-	const ended = "; a claim that has ended counts while the time range includes it"
 	return []panel{
 		number(5, about{
 			title: "Device-hours in the range", unit: units.Short,
-			reads: "Hours for which the claim held devices in the time range, weighted by its share: half a device for two hours is one.",
-			empty: needsClaim + ended,
+			reads: "Weighted by the held share: half a device for two hours is one.",
+			empty: needsClaim,
 		}, at(accrued("dra_claim_device_seconds_total", "")+` / 3600`)).ColorScheme(always(neutral)).Decimals(2),
 		number(5, about{
 			title: "Busy device-hours in the range", unit: units.Short,
-			reads: "Busy time of the claim in the time range, without devices that are shared without a split.",
-			empty: "its devices do not report it, are shared without a split, or " + needsClaim + ended,
+			reads: "Without shared devices that are not split.",
+			empty: "not reported or not split, or " + needsClaim,
 		}, at(accrued("dra_claim_busy_seconds_total", unshared)+` / 3600`)).ColorScheme(always(neutral)).Decimals(2),
 		number(5, about{
 			title: "Busy share in the range", unit: units.PercentUnit,
-			reads: "Busy time as a share of the device-hours of devices that report it, without devices that were shared without a split in that time. Above 1, the claim uses more of a shared device than it was given. If it is low, fewer or smaller devices are enough.",
-			empty: "its devices do not report it, are shared without a split, or " + needsClaim + ended,
+			reads: "Of device-hours that are reported and split. Above 1, the claim uses more of a shared device than given. If low, fewer or smaller devices are enough.",
+			empty: "not reported or not split, or " + needsClaim,
 		}, at(`sum(`+busyAlone+`)
 / (sum(
   max by (cluster, node, uuid) (increase(dra_claim_device_seconds_total{`+claimHere+`}[$__range]))
@@ -115,13 +111,13 @@ func claimTotals() []panel {
 ) > 0)`)).Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(5, about{
 			title: "Energy in the range", unit: units.WattHour,
-			reads: "Energy drawn for the claim in the time range, without shared devices.",
-			empty: "its devices do not report it (partitions do not), are shared, or " + needsClaim + ended,
+			reads: "Drawn for the claim, without shared devices.",
+			empty: "not reported (partitions do not), shared, or " + needsClaim,
 		}, at(accrued("dra_claim_energy_joules_total", unshared)+` / 3600`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Cost in the range", unit: units.Short,
-			reads: "Cost of the device-hours of the time range by the price list, in the currency in the heading." + whereverItIs,
-			empty: "the exporters have no price list (--cost.prices), none of its rules matches, or " + needsAccounting,
+			reads: "Device-hours by the price list, in the heading's currency." + whereverItIs,
+			empty: "no price list (--cost.prices), no matching rule, or " + needsAccounting,
 		}, each(`sum by (currency) (sum_over_time(claim:dra_claim_cost:increase5m{@claim}[$__range]))`, "{{currency}}")).
 			TextMode(common.BigValueTextModeValueAndName).ColorScheme(always(neutral)).Decimals(2),
 	}

@@ -8,7 +8,7 @@ const (
 	ofReference = "cluster, namespace, pod, pod_claim"
 
 	// noPodWaits is why the tables of waits are empty.
-	noPodWaits = "no pod waits for the claim, or the cluster role is not scraped"
+	noPodWaits = "no pod waits, or no cluster role"
 
 	// waitsForIt are the references of pods that wait for the claim.
 	waitsForIt = `max by (` + ofReference + `) (dra_claim_pending_since_timestamp_seconds{@claim})`
@@ -32,8 +32,7 @@ func claimWaits() []panel {
 	return []panel{
 		listing(12, 5, about{
 			title: "Pending pods of the claim, by reason", unit: units.Short,
-			reads: "Pods with a pending reference to this claim, and the first reason that applies; docs/pending.md has the remedies. " +
-				"dra-exporter explain pod has the details." + whereverItIs,
+			reads: "The first reason that applies; remedies are in docs/pending.md, details in dra-exporter explain pod." + whereverItIs,
 			empty: noPodWaits, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -46,8 +45,7 @@ func claimWaits() []panel {
 )`}),
 		listing(12, 5, about{
 			title: "Current phases of its pods", unit: units.Short,
-			reads: "The claim is allocated, and a pod's first container does not run yet. If binding or preparation does not end, check the driver or the kubelet; " +
-				"if start does not end, check the image; see docs/phases.md." + whereverItIs,
+			reads: "Allocated, but no container runs. If binding or preparation does not end, check driver or kubelet; if start does not, the image (docs/phases.md)." + whereverItIs,
 			empty: noPodWaits, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -56,10 +54,9 @@ func claimWaits() []panel {
 		}, column{title: "Since", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, pod, phase) (dra_claim_phase_since_timestamp_seconds{@claim})`}),
 		listing(16, 5, about{
 			title: "Devices after each stage", unit: units.Short,
-			reads: "Each stage is a part of the previous stage; the request fails at the first stage with fewer devices than requested. " +
-				"free: not held, and of a complete pool. Best node: the largest number of these that one node can use." + whereverItIs,
+			reads: "The request fails at the first stage with fewer devices than requested. free: not held, of a complete pool. Best node: the most on one node." + whereverItIs,
 			none:  noneSeen,
-			empty: noPodWaits + "; the claim or its class does not exist",
+			empty: noPodWaits + "; the claim or class does not exist",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "pod", title: "Pod"},
@@ -78,15 +75,15 @@ func claimWaits() []panel {
 		),
 		number(4, about{
 			title: "Being deleted since", unit: units.DateTimeFromNow,
-			reads: "The claim is terminating because of a finalizer: usually a pod still uses it, or its driver does not run." + whereverItIs,
+			reads: "Because of a finalizer: usually a pod still uses the claim, or its driver does not run." + whereverItIs,
 			none:  "not seen",
-			empty: "it is not being deleted, or the cluster role is not scraped",
+			empty: "it is not being deleted, or no cluster role",
 		}, at(`max(dra_claim_terminating_since_timestamp_seconds{@claim}) * 1000`)).ColorScheme(always(warning)).Height(5),
 		number(4, about{
 			title: "Orphaned", unit: units.Bool,
-			reads: "True: the claim is reserved only for pods that no longer exist, and still holds its devices." + whereverItIs,
+			reads: "True: reserved only for pods that are gone, and still holds devices." + whereverItIs,
 			none:  "not seen",
-			empty: "it is not orphaned, or the cluster role is not scraped",
+			empty: "it is not orphaned, or no cluster role",
 		}, at(`max(dra_claim_orphaned{@claim})`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()).Height(5),
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // needsNodes is why panels of devices are empty, where nothing else is.
-const needsNodes = "no node agent of the selection is scraped"
+const needsNodes = "no selected agent"
 
 // withDevice gives each series of a device its name, as the label device: under which
 // its driver publishes it, else the beginning of its UUID. The expression has one series

@@ -8,6 +8,6 @@
 //	timeline(12, about{
 //		title: "Utilization by namespace", unit: units.PercentUnit,
 //		reads: "Mean over devices that claims hold and do not share.",
-//		empty: "no claim holds a device, or the recording rules are not loaded.",
+//		empty: "no claim holds a device, or no recording rules.",
 //	}, over(`sum by (namespace) (namespace_class:dra_claim_utilization_ratio:sum{@claims}) / …`, "{{namespace}}"))
 package boards

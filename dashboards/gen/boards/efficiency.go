@@ -10,19 +10,18 @@ import (
 )
 
 // needsAccounting is why panels of what accrued are empty.
-const needsAccounting = "the recording rules of the group dra-exporter.accounting are not loaded, or less than ten minutes have passed since"
+const needsAccounting = "no rules dra-exporter.accounting"
 
 // needsPrices is why panels of cost are empty.
-const needsPrices = "the exporters have no price list (--cost.prices), or none of its rules matches; or " + needsAccounting
+const needsPrices = "no price list (--cost.prices), no matching rule, or " + needsAccounting
 
 // efficiency is what was held, used, left idle and paid, and by whom.
 func efficiency() Board {
 	return Board{
-		UID:   uidEfficiency,
-		Title: "DRA / Efficiency and cost",
-		description: "Devices that claims held, used and left idle, and their cost, by namespace, device class and team; " +
-			"and the progress of the migration from device plugins.",
-		from: "now-24h",
+		UID:         uidEfficiency,
+		Title:       "DRA / Efficiency and cost",
+		description: "Devices that claims held, used and left idle, and their cost, by namespace, class and team; migration from device plugins. Values begin ten minutes after the rules are loaded.",
+		from:        "now-24h",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
 			several("namespace", "Namespace", `label_values(dra_namespace_device_seconds_total{@fleet}, namespace)`),
@@ -54,29 +53,29 @@ func efficiencyNumbers() []panel {
 	return []panel{
 		number(5, about{
 			title: "Held device-hours in the range", unit: units.Short,
-			reads: "Hours for which claims held devices in the time range, weighted by the held share: half a device for two hours is one.",
+			reads: "Weighted by the held share: half a device for two hours is one.",
 			empty: needsAccounting,
 		}, at(hours("", heldSeconds))).ColorScheme(always(neutral)),
 		number(5, about{
 			title: "Busy device-hours in the range", unit: units.Short,
-			reads: "Busy time of the claims, without devices that are shared without a split or do not report it.",
-			empty: "no device reports its utilization, or " + needsAccounting,
+			reads: "Without devices that do not report it, or are not split.",
+			empty: "not reported, or " + needsAccounting,
 		}, at(hours("", busySeconds))).ColorScheme(always(neutral)),
 		number(5, about{
 			title: "Idle device-hours in the range", unit: units.Short,
-			reads: "Held and not busy, where this is known. The tables below list the claims.",
-			empty: "no device reports its utilization, or " + needsAccounting,
+			reads: "Held and not busy, where known. The claims are below.",
+			empty: "not reported, or " + needsAccounting,
 		}, at(hours("", idleSeconds))).ColorScheme(always(neutral)),
 		number(5, about{
 			title: "Busy share in the range", unit: units.PercentUnit,
-			reads: "Busy time as a share of the time that was busy or idle. Use of shared devices beyond the given share counts as busy too: it hides idle time of the same namespace, class and model.",
-			empty: "no device reports its utilization, or " + needsAccounting,
+			reads: "Of busy and idle time. Use beyond a given share counts as busy, and hides idle time of the same namespace, class and model.",
+			empty: "not reported, or " + needsAccounting,
 		}, at(busyShare(""))).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).
 			ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Cost in the range", unit: units.Short,
-			reads: "Cost of the held device-hours by the price list, in its currency.",
+			reads: "Held device-hours by the price list, in its currency.",
 			empty: needsPrices,
 		}, each(`sum by (currency) (sum_over_time(`+costOfClass+`:increase5m{@claims}[$__range]))`, "{{currency}}")).
 			TextMode(common.BigValueTextModeValueAndName).ColorScheme(always(neutral)),
@@ -86,8 +85,8 @@ func efficiencyNumbers() []panel {
 func devicesHeldNow() panel {
 	return number(4, about{
 		title: "Devices held now", unit: units.PercentUnit,
-		reads: "Whole devices that are held, completely or partly, of all devices. It does not follow the namespace or the class.",
-		empty: "no node agent is scraped, or the recording rules are not loaded",
+		reads: "Whole devices, held completely or partly. Whatever the namespace and class.",
+		empty: "no agents or recording rules",
 	}, at(`sum(model:dra_device_held:sum{@fleet}) / sum(model:dra_devices:count{@fleet})`)).
 		ColorScheme(always(neutral)).Height(8)
 }
@@ -107,12 +106,12 @@ func efficiencyOverTime() []panel {
 	return []panel{
 		stacked(12, about{
 			title: "Devices held by namespace", unit: units.Short,
-			reads: "Devices that each namespace's claims held at once, weighted by their shares; each value covers five minutes.",
+			reads: "Held at once, weighted by shares, in each five minutes.",
 			empty: needsAccounting,
 		}, recorded(level("cluster, namespace", heldSeconds), "{{namespace}} {{cluster}}")),
 		stacked(12, about{
 			title: "Use of held devices", unit: units.Short,
-			reads: "Devices held at once, split into busy, idle, and shared without a split. Idle devices could serve pending claims.",
+			reads: "Idle devices could serve pending claims.",
 			empty: needsAccounting,
 		},
 			recorded(level("", busySeconds), "busy"),
@@ -123,14 +122,14 @@ func efficiencyOverTime() []panel {
 			OverrideByName("shared, not split", fixed(unknown)),
 		timeline(12, about{
 			title: "Busy share by namespace", unit: units.PercentUnit,
-			reads: "Busy time as a share of the held time whose use is known. A namespace near 0 holds devices without using them.",
-			empty: "no device reports its utilization, or " + needsAccounting,
+			reads: "Of the held time whose use is known. Near 0: held without use.",
+			empty: "not reported, or " + needsAccounting,
 		}, recorded(level("cluster, namespace", busySeconds)+
 			"\n/ ("+level("cluster, namespace", busySeconds)+" + "+level("cluster, namespace", idleSeconds)+" > 0)",
 			"{{namespace}} {{cluster}}")),
 		stacked(12, about{
 			title: "Cost per hour by namespace", unit: units.Short,
-			reads: "Cost per hour at the rate of the last five minutes, in the currency of the price list.",
+			reads: "At the rate of the last five minutes.",
 			empty: needsPrices,
 		}, recorded(`sum by (cluster, namespace, currency) (last_over_time(`+costOfClass+`:increase5m{@claims}[10m])) * 12`,
 			"{{namespace}} {{currency}} {{cluster}}")),
@@ -156,13 +155,12 @@ func accounts(by string) []column {
 	}
 }
 
-const ofAccounts = "Device-hours of the time range, and their cost. Busy and idle cover only known use: " +
-	"held is their sum, plus devices that are shared without a split or do not report it."
+const ofAccounts = "Held includes devices whose use is not reported or not split."
 
 func namespaces() panel {
 	return listing(20, 8, about{
 		title: "Device-hours by namespace in the range", unit: units.Short, reads: ofAccounts,
-		empty: needsAccounting + "; Cost is empty without a price list (--cost.prices)",
+		empty: needsAccounting + "; Cost: without --cost.prices",
 	}, []key{
 		{label: "cluster", title: "Cluster"},
 		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
@@ -177,8 +175,8 @@ func efficiencyByOwner() []panel {
 	}
 	return []panel{
 		listing(24, 8, about{
-			title: "Device-hours by class and model in the range", unit: units.Short, reads: ofAccounts + " A claim of several classes counts as the class multiple.",
-			empty: needsAccounting + "; Cost is empty without a price list (--cost.prices)",
+			title: "Device-hours by class and model in the range", unit: units.Short, reads: ofAccounts + " multiple: a claim of several classes.",
+			empty: needsAccounting + "; Cost: without --cost.prices",
 		}, []key{
 			{label: "deviceclass", title: "Class"},
 			{label: "model", title: "Model"},
@@ -186,8 +184,8 @@ func efficiencyByOwner() []panel {
 		}, classAccounts...),
 		listing(24, 8, about{
 			title: "Device-hours by team in the range", unit: units.Short,
-			reads: "Device-hours and cost of each team: the label team of the pods that used the claims. The cost of a claim of several teams is divided equally. It does not follow the namespace or the class.",
-			empty: "the exporters do not show the pods' label (--labels.pod=team), or " + needsAccounting,
+			reads: "By the pods' label team. A claim of several teams is divided equally. Whatever the namespace and class.",
+			empty: "no label (--labels.pod=team), or " + needsAccounting,
 		}, []key{{label: "team", title: "Team"}, currency()},
 			column{title: "Held", unit: units.Short, expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_device_seconds:increase5m{@fleet}[$__range])) / 3600`)},
 			column{title: "Busy", unit: units.Short, expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_busy_seconds:increase5m{@fleet}[$__range])) / 3600`)},
@@ -208,19 +206,19 @@ func efficiencyByClaim() []panel {
 		{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
 		currency(),
 	}
-	const note = " Claims that have ended count with their devices of the time range. It does not follow the class."
+	const note = " With ended claims. Whatever the class."
 	return []panel{
 		listing(12, 10, about{
 			title: "Claims with the most idle device-hours in the range", unit: units.Short,
-			reads: "The twenty claims with the most device-hours that were held and not busy, and the cost of these hours." + note,
-			empty: "no claim was idle, no device reports its utilization, or " + needsAccounting + "; Idle cost is empty without a price list",
+			reads: "The twenty with most, and their cost." + note,
+			empty: "none was idle, not reported, or " + needsAccounting + "; Idle cost: without a price list",
 		}, keys,
 			column{title: "Idle", unit: units.Short, expr: "topk(20, " + ofClaims("claim:dra_claim_idle_seconds", ofAClaim) + ") / 3600"},
 			column{title: "Idle cost", unit: units.Short, expr: topClaims(ofClaims("claim:dra_claim_idle_cost", itsCosts), ofClaims("claim:dra_claim_idle_seconds", ofAClaim))},
 		),
 		listing(12, 10, about{
 			title: "Most expensive claims in the range", unit: units.Short,
-			reads: "The twenty most expensive claims of the time range, with the device-hours that they held." + note,
+			reads: "The twenty most expensive, with their device-hours." + note,
 			empty: needsPrices,
 		}, keys,
 			column{title: "Cost", unit: units.Short, expr: "topk(20, " + ofClaims("claim:dra_claim_cost", itsCosts) + ")"},
@@ -233,7 +231,7 @@ func efficiencyByClaim() []panel {
 func executionIdle() []panel {
 	const (
 		family = "dra_claim_execution_idle"
-		empty  = "no device was free so that its idle power could be seen, power or utilization are not read, or " + needsAccounting
+		empty  = "idle power is unknown (no device was free), power or utilization not read, or " + needsAccounting
 	)
 	joules := func(by, rule string) string {
 		return `sum by (` + by + `) (sum_over_time(` + rule + family + `_joules:increase5m{@claims}[$__range])) / 3.6e6`
@@ -242,8 +240,8 @@ func executionIdle() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Execution idle by namespace and class in the range", unit: units.Short,
-			reads: "Device-hours in which held devices computed nothing and drew more than their idle power, the kilowatt-hours beyond idle power, and what these hours cost. Devices that are shared are left out.",
-			empty: empty + "; Cost is empty without a price list (--cost.prices)",
+			reads: "Device-hours without computing but above idle power; kWh beyond idle power. Without shared devices.",
+			empty: empty + "; Cost: without --cost.prices",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
@@ -256,7 +254,7 @@ func executionIdle() []panel {
 		),
 		listing(12, 8, about{
 			title: "Claims with the most execution idle in the range", unit: units.Short,
-			reads: "The twenty claims with the most device-hours of execution idle, and the kilowatt-hours beyond idle power. It does not follow the class.",
+			reads: "The twenty with most; kWh beyond idle power. Whatever the class.",
 			empty: empty,
 		}, []key{
 			{label: "cluster", title: "Cluster"},

@@ -5,25 +5,25 @@ import "github.com/grafana/grafana-foundation-sdk/go/units"
 // migration is the view before, during and after: who still comes through a device
 // plugin, and whether devices are used better by claims.
 func migration() []panel {
-	const needsPods = "no pod holds a device, or the recording rules are not loaded"
-	const note = " It does not follow the class."
+	const needsPods = "no pod holds a device, or no recording rules"
+	const note = " Whatever the class."
 	return []panel{
 		stacked(8, about{
 			title: "Devices by claims and by device plugins", unit: units.Short,
-			reads: "Devices that pods hold through claims, and through device plugins. The second goes to 0 with the migration." + note,
+			reads: "Held by pods. device_plugin goes to 0 with the migration." + note,
 			empty: needsPods,
 		}, over(`sum by (kind) (namespace_kind:dra_pod_devices:count{@namespaces})`, "{{kind}}")),
 		timeline(8, about{
 			title: "Utilization by claims and by device plugins", unit: units.PercentUnit,
-			reads: "Mean over the devices of pods whose use is known. Compare both while both exist, or the time before the migration with the time after." + note,
-			empty: "no device reports its utilization, or it is not split by process; or " + needsPods,
+			reads: "Mean over devices whose use is known. Compare both, or before and after." + note,
+			empty: "not reported or not split, or " + needsPods,
 		}, over(`sum by (kind) (namespace_kind:dra_pod_utilization_ratio:sum{@namespaces})
 / sum by (kind) (namespace_kind:dra_pod_utilization_ratio:count{@namespaces})`, "{{kind}}")).Max(1),
 		listing(8, 8, about{
 			title: "Namespaces that use device plugins", unit: units.Short,
-			reads: "Namespaces whose pods have devices from a device plugin, with what they have through claims already." + note,
+			reads: "With what they have through claims already." + note,
 			none:  noneSeen,
-			empty: "every pod has its devices through a claim, or the recording rules are not loaded",
+			empty: "no pod uses one, or no recording rules",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},

@@ -10,8 +10,8 @@ import (
 
 const (
 	// noAgent and noExporter are why panels of the exporters are empty.
-	noAgent    = "no exporter in the node role is scraped with the chosen job and node"
-	noExporter = "no exporter is scraped with the chosen job and node"
+	noAgent    = "no selected agent"
+	noExporter = "no selected exporter"
 	// process are the labels of one exporter.
 	process = "cluster, job, instance"
 )
@@ -22,12 +22,11 @@ const (
 // "cluster" for the cluster role.
 func exporter() Board {
 	return Board{
-		UID:   uidExporter,
-		Title: "DRA / Exporter",
-		description: "The exporter's own health: which exporters run, which sources they cannot read and why, " +
-			"what they could not match or export, and their resource use. Node is the target's instance: the node's name, or cluster for the cluster role.",
-		variables: exporterVariables(),
-		marks:     marks{devices: "@nodes", exporters: "@exporters"},
+		UID:         uidExporter,
+		Title:       "DRA / Exporter",
+		description: "Which exporters run, which sources they cannot read and why, what they could not match or export, and their resource use. Node is the target's instance: the node's name, or cluster for the cluster role.",
+		variables:   exporterVariables(),
+		marks:       marks{devices: "@nodes", exporters: "@exporters"},
 		rows: []row{
 			{panels: slices.Concat(exporterNumbers(), amissPanels())},
 			{title: "Sources", panels: sourcePanels()},
@@ -40,13 +39,12 @@ func exporter() Board {
 // exporterDetails are durations, rates and rare corrections.
 func exporterDetails() Board {
 	return Board{
-		UID:       uidExporter + details,
-		detailsOf: uidExporter,
-		Title:     "DRA / Exporter details",
-		description: "Reads by source, corrections of what was read, the diagnosis of pending claims, access to GPUs, pushes by OTLP, " +
-			"access to the pages, and the duration and size of pages. Node is the target's instance: the node's name, or cluster for the cluster role.",
-		variables: exporterVariables(),
-		marks:     marks{devices: "@nodes", exporters: "@exporters"},
+		UID:         uidExporter + details,
+		detailsOf:   uidExporter,
+		Title:       "DRA / Exporter details",
+		description: "Reads, corrections, diagnoses, access to GPUs, pushes by OTLP, access to pages, and their duration and size. Node is the target's instance: the node's name, or cluster for the cluster role.",
+		variables:   exporterVariables(),
+		marks:       marks{devices: "@nodes", exporters: "@exporters"},
 		rows: []row{
 			{panels: readDetails()},
 			{title: "Corrections and diagnoses", panels: slices.Concat(correctedDetails(), diagnosisPanels())},
@@ -75,7 +73,7 @@ func exporterNumbers() []panel {
 	return []panel{
 		number(4, about{
 			title: "Running exporters", unit: units.Short,
-			reads: "Node agents, one on each node with devices, and exporters in the cluster role, of which one is enough.",
+			reads: "node: one on each node with devices. cluster: one is enough.",
 			empty: noExporter,
 		},
 			at(`count(group by (`+process+`) (dra_exporter_hardware_resets_total{@exporters}))`).LegendFormat("node"),
@@ -83,32 +81,32 @@ func exporterNumbers() []panel {
 			ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Exporters down", unit: units.Short,
-			reads: "Targets of the job whose last scrape failed; the table below lists them (alert DRAExporterDown).",
-			empty: "Prometheus has no target of the chosen job",
+			reads: "Targets whose last scrape failed, listed below (alert DRAExporterDown).",
+			empty: "no target of this job",
 		}, at(`sum(up{@exporters} == bool 0)`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Nodes without an agent", unit: units.Short,
-			reads: "Nodes with published devices and without a scraped agent: the use of these devices is unknown. It does not follow the job.",
-			empty: "the recording rules are not loaded, the cluster role cannot read ResourceSlices, or " + noClusterRole,
+			reads: "The use of their published devices is unknown. Whatever the job.",
+			empty: "no recording rules, or " + noSlices,
 		}, at(`sum(node:dra_exporter_missing:bool{@nodes}) or 0 * group(source:dra_exporter_source_up:count{@fleet}) * group(
   dra_exporter_source_up{@fleet, source="resourceslices"} == 1 and on (cluster, job, instance) dra_exporter_clock_anomalies_total{@fleet}
 )`)).
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Sources that are down", unit: units.Short,
-			reads: "Sources of exporters whose last read failed; the table below has the reasons. Their values are absent, never 0.",
+			reads: "Their values are absent, never 0. Reasons are below.",
 			empty: noExporter,
 		}, at(`sum(max by (`+process+`, source) (dra_exporter_source_up{@exporters}) == bool 0)`)).
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Oldest sample", unit: units.Seconds,
-			reads: "Age of the newest readings of the worst node agent. Some seconds are normal; the alert DRAExporterStale fires after two minutes.",
+			reads: "Of the worst agent. Some seconds are normal; the alert DRAExporterStale fires after two minutes.",
 			empty: noAgent,
 		}, at(`max(time() - dra_exporter_sample_timestamp_seconds{@exporters})`)).
 			Thresholds(steps(good, step{60, warning}, step{120, critical})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Unmatched devices", unit: units.Short,
-			reads: "Allocated devices without known hardware, and hardware that the vendor's driver does not publish: their claims have no hardware values. Zero is normal, and a few while a driver starts.",
+			reads: "Allocated without known hardware, or hardware that its driver does not publish: claims lack values. A few are normal while a driver starts.",
 			empty: noAgent,
 		}, at(`sum(max by (`+process+`, driver, side) (dra_exporter_unmatched_devices{@exporters}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
@@ -122,7 +120,7 @@ func amissPanels() []panel {
 	return []panel{
 		listing(24, 6, about{
 			title: "Sources that are down or impaired", unit: units.Short,
-			reads: "A source that is down has no values; an impaired source has a part of them. The exporter's own page has details under Sources. The alert DRAExporterSourceDown fires after 10 minutes.",
+			reads: "down: no values; impaired: a part of them. The exporter's page has details. The alert DRAExporterSourceDown fires after 10 minutes.",
 			empty: "all sources are up, or " + noExporter, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -137,9 +135,9 @@ func amissPanels() []panel {
 		),
 		listing(12, 6, about{
 			title: "Exporters that do not answer", unit: units.Short,
-			reads: "Targets of the job whose last scrape failed: the process does not run, or its page took longer than the scrape's timeout.",
+			reads: "The process does not run, or its page took longer than the scrape's timeout.",
 			none:  noneSeen,
-			empty: "all answer, or Prometheus has no target of the chosen job and node",
+			empty: "all answer, or no target of this job and node",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "job", title: "Job"},
@@ -147,9 +145,9 @@ func amissPanels() []panel {
 		}, column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"0", "down", critical}))), expr: `max by (` + process + `) (up{@exporters}) == 0`}),
 		listing(12, 6, about{
 			title: "Nodes with devices and without an agent", unit: units.Short,
-			reads: "Nodes with published devices and without a scraped agent: check that the DaemonSet tolerates the node's taints, and that the agent starts there. It does not follow the job.",
+			reads: "Check that the DaemonSet tolerates the node's taints, and that the agent starts. Whatever the job.",
 			none:  noneSeen,
-			empty: "no node lacks an agent, or the recording rules are not loaded, or " + noClusterRole,
+			empty: "none, no recording rules, or " + noClusterRole,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}},
 			column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"1", "no agent", critical}))), expr: `max by (cluster, node) (node:dra_exporter_missing:bool{@nodes}) == 1`}),
 	}

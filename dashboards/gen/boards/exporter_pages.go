@@ -5,17 +5,17 @@ import (
 )
 
 const (
-	sourceRules  = "the recording rules are not loaded, or no exporter is scraped"
-	allExporters = " It shows all exporters, whatever job and node are chosen."
+	sourceRules  = "no recording rules or exporters"
+	allExporters = " Whatever the job and node."
 )
 
 func sourcePanels() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Failed reads by exporter in the range", unit: units.Short,
-			reads: "The 20 exporters and sources with most failed reads in the time range.",
+			reads: "The 20 with most failed reads.",
 			none:  noneSeen,
-			empty: "no read has failed in the time range, or " + noExporter,
+			empty: "no read has failed, or " + noExporter,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "instance", title: "Node", links: []link{instanceNode()}},
@@ -23,12 +23,12 @@ func sourcePanels() []panel {
 		}, column{title: "Failed", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance, source) (increase(dra_exporter_source_errors_total{@exporters}[$__range]))) > 0)`}),
 		timeline(12, about{
 			title: "Share of exporters whose source is up", unit: units.PercentUnit,
-			reads: "1 means all. If one line falls, a driver or library fails on many nodes; if all lines of resource… and pods fall, check the API server." + allExporters,
+			reads: "If one line falls, a driver or library fails; if resource… and pods all fall, check the API server." + allExporters,
 			empty: sourceRules,
 		}, over(`sum by (cluster, source) (source:dra_exporter_source_up:sum{@fleet}) / sum by (cluster, source) (source:dra_exporter_source_up:count{@fleet})`, "{{source}} {{cluster}}")).Max(1),
 		listing(24, 6, about{
 			title: "Delayed watches", unit: units.Seconds,
-			reads: "The 20 exporters and sources with the oldest queued events, and their number. Above 10 s the source is impaired: the exported data is older than that.",
+			reads: "The 20 with the oldest queued events. Above 10 s the source is impaired: its data is older than that.",
 			empty: noExporter,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -44,7 +44,7 @@ func readDetails() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Reads by source", unit: units.Short,
-			reads: "Reads of the time range that failed completely or partly, the most first, and the mean duration of a read in the last minutes.",
+			reads: "Reads that failed completely or partly, and the mean duration in the last minutes.",
 			empty: noExporter,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "source", title: "Source"}},
 			column{title: "Failed in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, source) (increase(dra_exporter_source_errors_total{@exporters}[$__range])))`},
@@ -53,7 +53,7 @@ func readDetails() []panel {
 		),
 		timeline(12, about{
 			title: "Read duration (p95)", unit: units.Seconds,
-			reads: "Reads of a source, of all exporters together. If a source takes longer than the sampling interval, samples are old." + allExporters,
+			reads: "If longer than the sampling interval, samples are old." + allExporters,
 			empty: sourceRules,
 		}, over(recordedQuantile("0.95", "cluster, source", `source:dra_exporter_source_read_duration_seconds_bucket:rate5m{@fleet}`), "{{source}} {{cluster}}")),
 	}
@@ -64,8 +64,8 @@ func missingPanels() []panel {
 	return []panel{
 		listing(12, 5, about{
 			title: "Unmatched devices by node", unit: units.Short,
-			reads: "published: an allocated device without known hardware. hardware: a device that the driver does not publish. Devices that no running source reads are not counted. See the runbook DRAExporterUnmatchedDevices.",
-			empty: "all devices are matched, or " + noAgent, none: noneSeen,
+			reads: "published: allocated, without known hardware; hardware: not published by the driver. Only devices that a source reads count. See runbook DRAExporterUnmatchedDevices.",
+			empty: "all are matched, or " + noAgent, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "instance", title: "Node", links: []link{instanceNode()}},
@@ -74,13 +74,13 @@ func missingPanels() []panel {
 		}, column{title: "Devices", unit: units.Short, more: tinted(anyIs(warning)), expr: `max by (cluster, instance, driver, side) (dra_exporter_unmatched_devices{@exporters}) > 0`}),
 		listing(12, 5, about{
 			title: "Families with dropped series", unit: units.Short,
-			reads: "Families with more series than --metrics.max-series allows, and the number of dropped series in the time range, at all steps together. Raise the limit, or find the cause of the series.",
+			reads: "Above --metrics.max-series: raise the limit, or find the cause.",
 			empty: "no series are dropped, or " + noExporter, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "family", title: "Family"}},
 			column{title: "Dropped in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, family) (increase(dra_exporter_series_dropped_total{@exporters}[$__range]))) > 0`}),
 		listing(24, 5, about{
 			title: "Conflicting, uncounted and unresolved devices", unit: units.Short,
-			reads: "The 20 nodes with most of each. Conflicting: claims hold one device under several names. Uncounted: held devices without device-seconds, because admin access, the pods of other nodes or a claim's share is unknown. Unresolved: ids of device plugins that lead to no hardware.",
+			reads: "The 20 nodes with most. Conflicting: held under several names. Uncounted: without device-seconds, because admin access, pods of other nodes or shares are unknown. Unresolved: ids of device plugins without hardware.",
 			empty: noAgent,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -91,8 +91,8 @@ func missingPanels() []panel {
 			column{title: "Unresolved", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, sum by (cluster, instance) (max by (` + process + `, form) (dra_exporter_unresolved_plugin_devices{@exporters})))`}),
 		listing(24, 4, about{
 			title: "Claims too large to be diagnosed", unit: units.Short,
-			reads: "Unallocated claims, and templates, whose requests or selectors exceed a limit, so that their reason is undetermined. docs/security.md has the limits.",
-			empty: "no claim is too large, or " + noClusterRole, none: noneSeen,
+			reads: "Claims and templates that exceed a limit (docs/security.md): their reason is undetermined.",
+			empty: "none is too large, or " + noClusterRole, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "limit", title: "Limit"}},
 			column{title: "Claims and templates", unit: units.Short, more: tinted(anyIs(warning)), expr: `sum by (cluster, limit) (dra_exporter_oversized_specs{@exporters}) > 0`}),
 		notReloaded(),
@@ -104,19 +104,19 @@ func correctedDetails() []panel {
 	return []panel{
 		bars(8, about{
 			title: "Split of shared devices by process", unit: units.Short,
-			reads: "Node agents by whether they split the use of shared devices by process: ok, or the reason why not. If it is not ok, values of shared devices have attribution=\"shared\" (docs/sharing.md).",
+			reads: "ok, or why agents do not split shared devices; then values have attribution=\"shared\" (docs/sharing.md).",
 			empty: noAgent,
 		}, at(`sum by (cluster, reason) (max by (`+process+`, reason) (dra_exporter_process_attribution{@exporters})) > 0`).LegendFormat("{{reason}} {{cluster}}")),
 		listing(8, 5, about{
 			title: "Resets of hardware counters", unit: units.Short,
-			reads: "How often a hardware counter decreased in the time range: a GPU was reset, a driver reloaded, or another source took over. The exporter's own counters do not fall.",
-			empty: "no counter was reset, or " + noAgent, none: noneSeen,
+			reads: "A GPU was reset, a driver reloaded, or another source took over. The exporter's own counters do not fall.",
+			empty: "there was none, or " + noAgent, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "instance", title: "Node", links: []link{instanceNode()}}},
 			column{title: "Resets in the range", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance) (increase(dra_exporter_hardware_resets_total{@exporters}[$__range]))) > 0)`}),
 		listing(8, 5, about{
 			title: "Durations with contradicting clocks", unit: units.Short,
-			reads: "Phases for which the clocks of API server, scheduler and kubelets contradict each other; most are left out of the durations. Many mean that a clock is wrong: check NTP on the nodes.",
-			empty: "no clocks contradict each other, or " + noClusterRole, none: noneSeen,
+			reads: "Clocks contradict each other; most such phases have no duration. If many: check NTP.",
+			empty: "there is none, or " + noClusterRole, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "phase", title: "Phase"}},
 			column{title: "Contradictions in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, phase) (increase(dra_exporter_clock_anomalies_total{@exporters}[$__range]))) > 0`}),
 	}
@@ -127,12 +127,12 @@ func gpuPanels() []panel {
 	return []panel{
 		bars(12, about{
 			title: "Access to NVIDIA's GPUs", unit: units.Short,
-			reads: "Node agents by the way in which the manifests give them access to NVIDIA's GPUs, and why: set, or what the chart found (docs/access.md).",
-			empty: "no agent knows how it has access (--access.mode), or " + noAgent,
+			reads: "By mode, and why: set, or found by the chart (docs/access.md).",
+			empty: "no agent knows it (--access.mode), or " + noAgent,
 		}, at(`count by (cluster, mode, reason) (group by (`+process+`, mode, reason) (dra_exporter_access_mode_info{@exporters}))`).LegendFormat("{{mode}}, {{reason}} {{cluster}}")),
 		bars(12, about{
 			title: "GPUs kept open", unit: units.Short,
-			reads: "Node agents by whether they keep NVIDIA's GPUs open, or have released them for a driver upgrade, a reset or a passthrough, with the reason (docs/runbooks/DRAExporterReleased.md).",
+			reads: "Or released for an upgrade, a reset or passthrough (docs/runbooks/DRAExporterReleased.md).",
 			empty: "no agent reads NVIDIA's GPUs, or " + noAgent,
 		}, at(`sum by (cluster, state, reason) (max by (`+process+`, state, reason) (dra_exporter_device_access{@exporters})) > 0`).LegendFormat("{{state}}, {{reason}} {{cluster}}")),
 	}
@@ -144,8 +144,8 @@ func notReloaded() panel {
 	failed := `max by (cluster, instance) (dra_exporter_config_last_reload_successful{@exporters}) == 0`
 	return listing(24, 4, about{
 		title: "Price lists that were not reloaded", unit: units.Short,
-		reads: "Node agents that rejected the file of --cost.prices at the last SIGHUP, and continue with the previous list. Their logs have the error.",
-		empty: "all were read, or no agent has a price list, or " + noAgent, none: noneSeen,
+		reads: "Rejected at SIGHUP (--cost.prices); agents keep the previous list. Their logs have the error.",
+		empty: "all were read, there is no price list, or " + noAgent, none: noneSeen,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
 		{label: "instance", title: "Node", links: []link{instanceNode()}},
@@ -160,7 +160,7 @@ func costPanels() []panel {
 		exporterCosts(),
 		bars(24, about{
 			title: "Running versions", unit: units.Short,
-			reads: "Exporters by version. If there are several versions for longer than a rollout takes, the rollout is stuck.",
+			reads: "Several for longer than a rollout takes: it is stuck.",
 			empty: noExporter,
 		}, at(`count by (cluster, version) (group by (`+process+`, version) (dra_exporter_build_info{@exporters}))`).LegendFormat("{{version}} {{cluster}}")),
 	}
@@ -170,29 +170,29 @@ func costDetails() []panel {
 	return []panel{
 		timeline(12, about{
 			title: "Memory of the exporters", unit: units.BytesIEC,
-			reads: "Resident memory: maximum and mean. If the maximum grows permanently, there is a leak, or the number of claims grows.",
-			empty: "the processes do not report it, or " + noExporter,
+			reads: "Resident memory. If the maximum keeps growing, there is a leak, or more claims.",
+			empty: "processes do not report it, or " + noExporter,
 		},
 			over(`max by (cluster) (process_resident_memory_bytes{@exporters})`, "greatest {{cluster}}"),
 			over(`avg by (cluster) (process_resident_memory_bytes{@exporters})`, "mean {{cluster}}")),
 		timeline(12, about{
 			title: "Scrape duration", unit: units.Seconds,
-			reads: "As measured by Prometheus: maximum and mean. Scrapes near the timeout (10 s in the shipped monitors) will fail soon.",
-			empty: "Prometheus has no target of the chosen job and node",
+			reads: "By Prometheus. Near the timeout (10 s in the shipped monitors), scrapes will fail.",
+			empty: "no target of this job and node",
 		},
 			over(`max by (cluster) (scrape_duration_seconds{@exporters})`, "longest {{cluster}}"),
 			over(`avg by (cluster) (scrape_duration_seconds{@exporters})`, "mean {{cluster}}")),
 		timeline(12, about{
 			title: "Duration of a step", unit: units.Seconds,
-			reads: "Time in which an exporter computes a new page from what it has read: the slowest exporter and the mean. In the node role it should be far below the sampling interval.",
+			reads: "Computing a new page. In the node role, keep it far below the sampling interval.",
 			empty: noExporter,
 		},
 			over(`max by (cluster) (rate(dra_exporter_step_seconds_total{@exporters}[$__rate_interval]) / (rate(dra_exporter_steps_total{@exporters}[$__rate_interval]) > 0))`, "slowest {{cluster}}"),
 			over(`sum by (cluster) (rate(dra_exporter_step_seconds_total{@exporters}[$__rate_interval])) / (sum by (cluster) (rate(dra_exporter_steps_total{@exporters}[$__rate_interval])) > 0)`, "mean {{cluster}}")),
 		timeline(12, about{
 			title: "Samples per scrape of all exporters", unit: units.Short,
-			reads: "Samples of one scrape of all chosen exporters; docs/benchmarks.md has the expected number for a node.",
-			empty: "Prometheus has no target of the chosen job and node",
+			reads: "Of all chosen exporters; docs/benchmarks.md has expected numbers.",
+			empty: "no target of this job and node",
 		}, over(`sum by (cluster) (scrape_samples_scraped{@exporters})`, "{{cluster}} samples")),
 	}
 }
@@ -203,7 +203,7 @@ func exporterCosts() panel {
 	of := func(expr string) string { return expr + ` and on (` + process + `) ` + memory }
 	return listing(24, 10, about{
 		title: "Resource use of each exporter", unit: units.Short,
-		reads: "The " + listed + " exporters with most memory. CPU is in cores: 0.01 is one hundredth of a core.",
+		reads: "The " + listed + " with most memory. CPU is in cores.",
 		empty: noExporter,
 	}, []key{
 		{label: "cluster", title: "Cluster"},

@@ -23,10 +23,9 @@ func xidTable() panel {
 	const last = `dra_device_xid_last_timestamp_seconds{@nodes}`
 	table := listing(24, 8, about{
 		title: "Xids by device and code", unit: units.Short,
-		reads: "The newest first. Red codes need a reset or a repair, orange codes need attention, grey codes are faults of the application or notices. " +
-			"In the range counts complete intervals of five minutes, and is up to five minutes late.",
+		reads: "Red: reset or repair; orange: attention; grey: of the application. In the range counts full five minutes, up to five minutes late.",
 		none:  noneSeen,
-		empty: "no Xid was reported since the agents started, or there is no NVIDIA device",
+		empty: "there was no Xid since the agents started, or no NVIDIA device",
 	}, deviceKeys(key{label: "xid", title: "Xid"}),
 		column{title: "Last", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, node, uuid, xid) (` + last + `)`},
 		column{title: "In the range", expr: errorsOf(`device:dra_device_xid_errors:increase5m{@nodes}`, "cluster, node, uuid, xid")},
@@ -50,10 +49,9 @@ func memoryErrors() panel {
 	)
 	return listing(24, 8, about{
 		title: "Memory errors in the range, and remapped rows", unit: units.Short,
-		reads: "Devices with memory errors or remapped rows. Errors are those of the range; uncorrected errors damaged data of an application. A pending row is remapped by a reset; after a failed remapping, replace the device. " +
-			"Corrected errors and remapped rows are wear: observe devices on which they grow.",
+		reads: "Uncorrected errors damaged an application's data. A reset remaps pending rows; replace devices with failed remapping. Observe growing corrected errors and remapped rows.",
 		none:  noneSeen,
-		empty: "no device has memory errors, or no device counts them",
+		empty: "there is none, or no device counts them",
 	}, deviceKeys(),
 		column{title: "Uncorrected", expr: errorsOf(uncorrected, perDevice), more: whole(tinted(steps(critical))...)},
 		column{title: "Corrected", expr: errorsOf(corrected, perDevice), more: whole()},
@@ -80,10 +78,9 @@ func links() panel {
 	)
 	return listing(24, 8, about{
 		title: "Link errors in the range, and links down", unit: units.Short,
-		reads: "Errors are those of the range. An inactive NVLink is a fault if similar devices have none; " +
-			"a link that is inactive on all of them is not connected in this machine. Ports are of network and RDMA devices.",
+		reads: "An inactive NVLink is a fault, unless all similar devices have one. Ports: network and RDMA devices.",
 		none:  noneSeen,
-		empty: "no device has problems with a link, or " + needsErrors,
+		empty: "no problem, or " + needsErrors,
 	}, deviceKeys(),
 		column{title: "NVLink errors", expr: errorsOf(`device:dra_device_nvlink_errors:increase5m{@nodes}`, perDevice), more: whole(tinted(steps(warning))...)},
 		column{title: "NVLinks inactive", expr: `max by (cluster, node, uuid) (` + inactive + `)`, more: tinted(steps(warning))},
@@ -100,9 +97,9 @@ func nvlinkDetails() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Devices outside their NVLink fabric", unit: units.Short,
-			reads: "Devices whose registration with the fabric failed or is not complete. Without it they cannot communicate with their peers: check the fabric manager of the node.",
+			reads: "Not registered, they cannot communicate with peers: check the node's fabric manager.",
 			none:  noneSeen,
-			empty: "all devices are registered, or no device belongs to a fabric",
+			empty: "all are registered, or belong to no fabric",
 		}, deviceKeys(key{label: "state", title: "State"}),
 			column{title: "Joined", expr: `max by (cluster, node, uuid, state) (dra_device_fabric_state{@nodes, state!="success"} == 1)`,
 				more: append(tinted(steps(critical)), property("mappings", words(named{"1", "no", critical})))},
@@ -111,9 +108,9 @@ func nvlinkDetails() []panel {
 		),
 		stacked(12, about{
 			title: "NVLink errors by kind", unit: units.Short,
-			reads: "Errors in five minutes. If replays and CRC errors grow on one device, a link is about to fail.",
+			reads: "In five minutes. If replays and CRC errors grow on one device, a link is about to fail.",
 			none:  noneSeen,
-			empty: "there was no NVLink error, these devices have no NVLink, or " + needsErrors,
+			empty: "no error, no NVLink, or " + needsErrors,
 		}, recorded(`sum by (kind) (last_over_time(device:dra_device_nvlink_errors:increase5m{@nodes}[10m]))`, "{{kind}}")).
 			DrawStyle(common.GraphDrawStyleBars).
 			FillOpacity(80),
@@ -123,7 +120,7 @@ func nvlinkDetails() []panel {
 func hottestDevices() panel {
 	return listing(24, 8, about{
 		title: "Hottest devices", unit: units.Celsius,
-		reads: "The twenty devices with the hottest GPU sensor now. Throttled: the signal thermal_throttling or power_brake is present. DRA / Node details has the shares by reason.",
+		reads: "The twenty hottest GPU sensors. Throttled: thermal_throttling or power_brake. DRA / Node details has shares by reason.",
 		empty: "no device reports its temperature",
 	}, deviceKeys(),
 		column{title: "GPU", expr: topHottest, more: tinted(steps(good, step{80, warning}, step{90, critical}))},
@@ -145,13 +142,13 @@ and on (cluster, node) topk(10, max by (cluster, node) (
 	return []panel{
 		timeline(12, about{
 			title: "Hottest device of the ten hottest nodes", unit: units.Celsius,
-			reads: "By sensor. GPUs throttle at about 85 to 90 °C, their memory at about 95 to 105 °C, depending on the model. If one node differs from the others, check its fans and its location.",
-			empty: "no device reports its temperature, or the recording rules of the group dra-exporter.devices are not loaded",
+			reads: "GPUs throttle at about 85 to 90 °C, their memory at 95 to 105 °C. If one node differs, check its fans and location.",
+			empty: "not reported, or no rules dra-exporter.devices",
 		}, over(hottest, "{{node}} {{sensor}} {{cluster}}")),
 		timeline(12, about{
 			title: "Throttled devices by reason", unit: units.Short,
-			reads: "Throttled devices, mean of five minutes. A device with two reasons counts for each. power_cap is a configured limit and no fault; heat and power brake are faults. It does not follow the node; DRA / Node details has each device's.",
-			empty: "no device reports why it is throttled, or the recording rules of the group dra-exporter.devices are not loaded",
+			reads: "Mean of five minutes; each reason counts. power_cap is configured; heat and power brake are faults. Whatever the node; DRA / Node details has devices.",
+			empty: "not reported, or no rules dra-exporter.devices",
 		}, over(`sum by (reason) (reason:dra_device_throttled_seconds:rate5m{@fleet})`, "{{reason}}")),
 	}
 }

@@ -11,21 +11,20 @@ import (
 
 const (
 	// needsErrors is why panels of counted errors are empty.
-	needsErrors = "the recording rules of the group dra-exporter.errors are not loaded, or were less than ten minutes ago"
+	needsErrors = "no rules dra-exporter.errors"
 	// needsHealth is why panels of who is unhealthy are empty.
-	needsHealth = "the recording rules of the group dra-exporter.health are not loaded"
+	needsHealth = "no rules dra-exporter.health"
 )
 
 // health is which devices are unhealthy, which source reports that and why, and which
 // claims are affected.
 func health() Board {
 	return Board{
-		UID:   uidHealth,
-		Title: "DRA / Device health",
-		description: "Unhealthy devices as reported by hardware, driver or kubelet, the reasons, " +
-			"and the affected claims. docs/health.md explains sources, signals and Xids.",
-		variables: healthVariables(),
-		marks:     marks{devices: "@nodes", exporters: agents},
+		UID:         uidHealth,
+		Title:       "DRA / Device health",
+		description: "Unhealthy devices by hardware, driver or kubelet, reasons, and affected claims; see docs/health.md. Errors begin ten minutes after the rules are loaded.",
+		variables:   healthVariables(),
+		marks:       marks{devices: "@nodes", exporters: agents},
 		rows: []row{
 			{panels: slices.Concat(healthNumbers(), unhealthyNow())},
 			{title: "Reasons", panels: []panel{signalsAndTaints(), xidTable(), memoryErrors(), links(), hottestDevices(), recoveries()}},
@@ -78,40 +77,39 @@ func healthNumbers() []panel {
 	return []panel{
 		number(4, about{
 			title: "Unhealthy devices", unit: units.Short,
-			reads: "By source: hardware counts whole devices; driver (taints) and kubelet also count partitions. " +
-				"The tables below explain values above 0. A source that reports nothing has no value.",
-			empty: "no device reports its health, or " + needsHealth,
+			reads: "hardware counts whole devices; driver (taints) and kubelet also partitions. Reasons are below.",
+			empty: "not reported, or " + needsHealth,
 		}, each(`sum by (by) (node_by:dra_device_unhealthy:count{@nodes})
 or 0 * sum by (by) (node_by:dra_device_healthy:count{@nodes})`, "{{by}}")).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Claims on unhealthy devices", unit: units.Short,
-			reads: "Claims that hold an unhealthy device or partition. Their pods may fail, hang or compute wrong results: the table below lists them.",
-			empty: "no claim holds a device, no device reports its health, or " + needsHealth,
+			reads: "Their pods may fail, hang or compute wrong results; listed below.",
+			empty: "no held device, health not reported, or " + needsHealth,
 		}, at(`count(count by (cluster, namespace, resourceclaim) (claim_device:dra_device_unhealthy:held{@nodes}))
 or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}) + count(node_by:dra_device_healthy:count{@nodes}))`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(3, about{
 			title: "Xids in the range", unit: units.Short,
-			reads: "Errors of the range that NVIDIA's driver reported. Many are faults of the application; the table of Xids has their meaning, with fatal Xids in red.",
-			empty: "no NVIDIA device reports Xids, or " + needsErrors,
+			reads: "Many are faults of applications; fatal Xids are red in the table below.",
+			empty: "no NVIDIA device, or " + needsErrors,
 		}, at(errorsIn(`device:dra_device_xid_errors:increase5m{@nodes}`, `dra_device_xid_errors_total{@nodes, xid="79"}`))).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(6, about{
 			title: "Uncorrected ECC errors in the range", unit: units.Short,
-			reads: "ECC errors of the range that could not be corrected: each damaged data of an application. If a device has them again, reset and test it.",
-			empty: "no device counts ECC errors, or " + needsErrors,
+			reads: "Each damaged an application's data. If a device has them again, reset and test it.",
+			empty: "not counted, or " + needsErrors,
 		}, at(errorsIn(`device:dra_device_ecc_errors:increase5m{@nodes, severity="uncorrected"}`,
 			`dra_device_ecc_errors_total{@nodes, severity="uncorrected"}`))).
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(3, about{
 			title: "Pending resets", unit: units.Short,
-			reads: "Devices with a memory row that the next reset remaps. They continue to work: reset them when they are free.",
-			empty: "no device reports row remapping",
+			reads: "The next reset remaps a memory row. They work: reset them when free.",
+			empty: "not reported",
 		}, at(`sum(max by (cluster, node, uuid) (dra_device_row_remap_pending{@nodes}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Throttled by heat or supply", unit: units.Short,
-			reads: "Devices that recently spent a large part of a minute in thermal slowdown or under the power brake (--health.throttle-ratio). A configured power cap does not count.",
-			empty: "no device reports why it is throttled",
+			reads: "Recently in thermal slowdown or under the power brake for much of a minute (--health.throttle-ratio). A power cap does not count.",
+			empty: "not reported",
 		}, at(`count(max by (cluster, node, uuid) (`+slowed+`))
 or 0 * count(dra_device_throttled_seconds_total{@nodes, reason=~"(hw_)?thermal"})`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 	}
@@ -121,7 +119,7 @@ func healthOverTime() []panel {
 	return []panel{
 		stairs(8, about{
 			title: "Unhealthy devices by source", unit: units.Short,
-			reads: "Number of devices that each source reports as unhealthy. There is no line while there are none.",
+			reads: "By source; no line means none.",
 			none:  noneSeen,
 			empty: "no device was unhealthy, or " + needsHealth,
 		}, over(`sum by (by) (node_by:dra_device_unhealthy:count{@nodes})`, "{{by}}")).
@@ -130,15 +128,15 @@ func healthOverTime() []panel {
 			OverrideByName("kubelet", fixed(neutral)),
 		stairs(8, about{
 			title: "Health signals", unit: units.Short,
-			reads: "Devices with each signal, of the whole cluster, whatever nodes are chosen. Critical signals make a device unhealthy, warnings do not.",
+			reads: "In the whole cluster, whatever the node. Critical signals make a device unhealthy, warnings do not.",
 			none:  noneSeen,
 			empty: "there was no signal, or " + needsHealth,
 		}, over(`sum by (signal, severity) (signal:dra_device_health_signal_info:count{@fleet})`, "{{signal}} ({{severity}})")),
 		stacked(8, about{
 			title: "Xids by code", unit: units.Short,
-			reads: "Xids reported in five minutes. One code repeated on one device is a fault of the device; one code on many devices is a fault of a driver, a fabric or an application.",
+			reads: "In five minutes. One code on one device: the device; one code on many: driver, fabric or application.",
 			none:  noneSeen,
-			empty: "no Xid was reported, or " + needsErrors,
+			empty: "there was no Xid, or " + needsErrors,
 		}, recorded(`sum by (xid) (last_over_time(device:dra_device_xid_errors:increase5m{@nodes}[10m]))`, "{{xid}}")).
 			DrawStyle(common.GraphDrawStyleBars).
 			FillOpacity(80),
@@ -150,8 +148,7 @@ func violations() []panel {
 	return []panel{
 		listing(24, 6, about{
 			title: "Violations by device class", unit: units.Short,
-			reads: "How often a problem began on a device while a claim of the class held it. " +
-				"If devices of a class overheat or lose links repeatedly, check their machines.",
+			reads: "While a claim held the device. If devices overheat or lose links repeatedly, check their machines.",
 			none:  noneSeen,
 			empty: "there was no violation, or " + needsErrors,
 		}, []key{

@@ -10,14 +10,14 @@ import (
 )
 
 // needsNode is why panels of one node are empty, where nothing else is.
-const needsNode = "the node's agent is not scraped"
+const needsNode = "no agent"
 
 // node is everything about one node.
 func node() Board {
 	return Board{
 		UID:         uidNode,
 		Title:       "DRA / Node",
-		description: "One node: claims by device over time, their use of the devices, the health of the devices, and the state of the agent. Of several clusters choose one: nodes of the same name are added up.",
+		description: "One node: claims by device, use and health of devices, and the agent's state. Choose one cluster: nodes of one name are added up.",
 		variables:   nodeVariables(),
 		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
@@ -36,7 +36,7 @@ func nodeDetails() Board {
 		UID:         uidNode + details,
 		detailsOf:   uidNode,
 		Title:       "DRA / Node details",
-		description: "One node: its use by namespace, the pods on shared devices, and clocks, throttling, links and buses of its devices.",
+		description: "One node: use by namespace, pods on shared devices, and clocks, throttling, links and buses of devices.",
 		variables:   append(nodeVariables(), sharedDevices()),
 		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
@@ -86,39 +86,39 @@ func nodeNumbers() []panel {
 	return []panel{
 		number(4, about{
 			title: "Whole devices", unit: units.Short,
-			reads: "Whole devices of the node, and how many of them are held, completely or partly.",
-			empty: needsNode + ", or the recording rules of the group dra-exporter.devices are not loaded",
+			reads: "Whole devices, held completely or partly.",
+			empty: needsNode + ", or no rules dra-exporter.devices",
 		}, each(`sum(node:dra_device_held:sum{@node})`, "held"), each(`sum(node:dra_devices:count{@node})`, "all")).
 			ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Mean utilization", unit: units.PercentUnit,
-			reads: "Mean over whole devices that report it, held or free.",
-			empty: "no device of the node reports its utilization, or " + needsNode,
+			reads: "Mean over whole devices, held or free.",
+			empty: "not reported, or " + needsNode,
 		}, at(`avg(`+perDevice("dra_device_utilization_ratio")+`)`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Device memory in use", unit: units.PercentUnit,
-			reads: "Share of the memory of the whole devices that report it.",
-			empty: "no device of the node reports its memory, or " + needsNode,
+			reads: "Of whole devices that report it.",
+			empty: "not reported, or " + needsNode,
 		}, at(`sum(`+perDevice("dra_device_memory_used_bytes")+`)
 / sum(`+perDevice("dra_device_memory_size_bytes")+` and on (cluster, node, uuid) dra_device_memory_used_bytes{`+whole+`})`)).
 			Thresholds(steps(good, step{0.95, warning})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Power of all devices", unit: units.Watt,
-			reads: "Power of all devices, and the sum of their limits.",
-			empty: "no device of the node reports its power, or " + needsNode,
+			reads: "All devices, and the sum of limits.",
+			empty: "not reported, or " + needsNode,
 		}, each(`sum(`+perDevice("dra_device_power_watts")+`)`, "drawn"), each(`sum(`+perDevice("dra_device_power_limit_watts")+`)`, "limit")).
 			ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Hottest device", unit: units.Celsius,
-			reads: "By sensor. GPUs throttle at about 85 to 90 °C, their memory at about 95 to 105 °C.",
-			empty: "no device of the node reports its temperature, or " + needsNode,
+			reads: "GPUs throttle at about 85 to 90 °C, their memory at 95 to 105 °C.",
+			empty: "not reported, or " + needsNode,
 		}, each(`max by (sensor) (dra_device_temperature_celsius{@node})`, "{{sensor}}")).
 			Thresholds(steps(good, step{85, warning}, step{95, critical})).ColorScheme(byThresholds()).
 			OverrideByName("memory", tinted(steps(good, step{95, warning}, step{105, critical}))[:1]),
 		number(4, about{
 			title: "Unhealthy devices", unit: units.Short,
-			reads: "By source. Partitions count too if the driver or the kubelet reports them as unhealthy. The tables below list devices and reasons.",
-			empty: "no device of the node reports its health, or " + needsNode,
+			reads: "driver and kubelet count partitions too. Reasons are below.",
+			empty: "not reported, or " + needsNode,
 		}, each(`sum by (by) (1 - min by (cluster, node, uuid, by) (
   dra_device_healthy{@node, by="hardware", parent_uuid=""} or dra_device_healthy{@node, by!="hardware"}
 ))`, "{{by}}")).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
@@ -138,7 +138,7 @@ func devicesNow() *table.PanelBuilder {
 	of := func(metric string) string { return ofDevice(metric) }
 	return listing(24, 7, about{
 		title: "Devices now", unit: units.Short,
-		reads: "Whole devices and partitions. Claims counts those that hold it or a partition of it; an empty cell means unknown.",
+		reads: "Claims counts those of the device or its partitions; empty means unknown.",
 		empty: needsNode,
 	}, nodeDeviceKeys(),
 		column{title: "Claims", expr: onNode(holders("@node"))},
@@ -154,7 +154,7 @@ func devicesNow() *table.PanelBuilder {
 func signalsNow() panel {
 	return listing(24, 5, about{
 		title: "Health signals and taints", unit: units.Short,
-		reads: "Signals of the hardware now, critical ones first. Taints and Xids are in DRA / Device health.",
+		reads: "Now, critical ones first. Taints and Xids are in DRA / Device health.",
 		none:  noneSeen,
 		empty: "there is no signal, or " + needsNode,
 	}, nodeDeviceKeys(key{label: "signal", title: "Signal"}),
@@ -168,9 +168,9 @@ func namespacesOnNode() panel {
 	}
 	return listing(24, 8, about{
 		title: "Use of this node by namespace in the range", unit: units.Short,
-		reads: "Device-hours are weighted by the held share. Busy and energy cover devices that are not shared, or split by process; Not split is the rest.",
+		reads: "Weighted by the held share. Busy and energy: exclusive or split devices; Not split: the rest.",
 		none:  noneSeen,
-		empty: "no claim held a device here, or " + needsNode,
+		empty: "no claim held a device, or " + needsNode,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
 		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},

@@ -20,7 +20,7 @@ func line(colour string) []dashboard.DynamicConfigValue {
 func sharedUse() []panel {
 	const (
 		on     = `{@node, uuid=~"$shared"}`
-		splits = "no device of the node is shared by pods, or use is not split by process: DRA / Node has the reason, docs/sharing.md the remedy"
+		splits = "not shared, or not split: see DRA / Node and docs/sharing.md"
 	)
 	one := func(metric string) string { return `max by (cluster, node, uuid) (` + metric + on + `)` }
 	pods := func(metric string) string {
@@ -29,7 +29,7 @@ func sharedUse() []panel {
 	return []panel{
 		stacked(12, about{
 			title: "Utilization by pod", unit: units.PercentUnit,
-			reads: "Utilization by each pod's processes, and by processes that belong to no holder. The difference to the line is not reported for any process.",
+			reads: "By pods' processes, and those of no holder. The rest below the line is of no known process.",
 			empty: splits,
 		},
 			over(pods("dra_pod_utilization_ratio"), "{{namespace}}/{{pod}}"),
@@ -39,7 +39,7 @@ func sharedUse() []panel {
 			OverrideByName("the device", line(unknown)),
 		stacked(12, about{
 			title: "Memory by pod", unit: units.BytesIEC,
-			reads: "Memory used by each pod's processes, and by processes that belong to no holder. The given memory is not enforced: a pod that uses too much makes the others fail.",
+			reads: "By pods' processes, and those of no holder. The given memory is not enforced: one pod can make the others fail.",
 			empty: splits,
 		},
 			over(pods("dra_pod_memory_used_bytes"), "{{namespace}}/{{pod}}"),
@@ -56,24 +56,24 @@ func devicesOverTime() []panel {
 	return []panel{
 		timeline(12, about{
 			title: "Utilization", unit: units.PercentUnit,
-			reads: "Share of time with work on the device, of whole devices and partitions.",
-			empty: "no device of the node reports its utilization, or " + needsNode,
+			reads: "Share of time with work, with partitions.",
+			empty: "not reported, or " + needsNode,
 		}, over(ofDevice(`dra_device_utilization_ratio{@node}`), "{{device}}")).Max(1),
 		timeline(12, about{
 			title: "Memory in use", unit: units.PercentUnit,
-			reads: "Of the device's memory. Near 1, a pod is about to fail, or it allocates all memory at its start.",
-			empty: "no device of the node reports its memory, or " + needsNode,
+			reads: "Near 1, a pod is about to fail, or allocates all memory at start.",
+			empty: "not reported, or " + needsNode,
 		}, over(onNode(`max by (cluster, node, uuid) (dra_device_memory_used_bytes{@node})
 / on (cluster, node, uuid) max by (cluster, node, uuid) (dra_device_memory_size_bytes{@node})`), "{{device}}")).Max(1),
 		timeline(12, about{
 			title: "Power", unit: units.Watt,
-			reads: "Power of each whole device. A flat line at the limit is a device at its power cap.",
-			empty: "no device of the node reports its power, or " + needsNode,
+			reads: "Whole devices. Flat at the limit: at the power cap.",
+			empty: "not reported, or " + needsNode,
 		}, over(ofDevice(`dra_device_power_watts{@node}`), "{{device}}")),
 		timeline(12, about{
 			title: "Temperature", unit: units.Celsius,
 			reads: "By device and sensor.",
-			empty: "no device of the node reports its temperature, or " + needsNode,
+			empty: "not reported, or " + needsNode,
 		}, over(onNode(`max by (cluster, node, uuid, sensor) (dra_device_temperature_celsius{@node})`, "sensor"), "{{device}} {{sensor}}")),
 	}
 }
@@ -82,14 +82,14 @@ func clocksOverTime() []panel {
 	return []panel{
 		timeline(12, about{
 			title: "Clock", unit: units.Hertz,
-			reads: "Frequency of the multiprocessors. A device under load that is slower than similar devices is throttled: see the next panel.",
-			empty: "no device of the node reports its clocks, or " + needsNode,
+			reads: "If slower under load than similar devices, it is throttled: see the next panel.",
+			empty: "not reported, or " + needsNode,
 		}, over(ofDevice(`dra_device_clock_hertz{@node, clock="sm"}`), "{{device}}")),
 		timeline(12, about{
 			title: "Throttling by reason", unit: units.PercentUnit,
-			reads: "Share of time in which the device was throttled, by reason; there is no line for a reason that did not occur. power_cap is a configured limit.",
+			reads: "Share of time by reason; no line means none. power_cap is configured.",
 			none:  noneSeen,
-			empty: "no device of the node was throttled, or no device reports it",
+			empty: "none was throttled, or not reported",
 		}, over(onNode(`max by (cluster, node, uuid, reason) (rate(dra_device_throttled_seconds_total{@node}[$__rate_interval])) > 0`, "reason"), "{{device}} {{reason}}")).Max(1),
 	}
 }
@@ -105,20 +105,20 @@ func traffic(title, reads, empty, sent, received string) panel {
 
 func trafficOverTime() []panel {
 	return []panel{
-		traffic("NVLink", "Over all links of each device. If one of several devices that work together is slower, it has a bad link or the others wait for it.",
-			"these devices have no NVLink or do not count its bytes, or "+needsNode,
+		traffic("NVLink", "All links of a device. A slower one has a bad link, or others wait for it.",
+			"no NVLink, or no counter of its bytes, or "+needsNode,
 			"dra_device_nvlink_transmit_bytes_total", "dra_device_nvlink_receive_bytes_total"),
-		traffic("PCIe", "Between device and host. High traffic with low utilization: the pod waits for its data.",
-			"these devices do not count PCIe bytes (docs/sources.md), or "+needsNode,
+		traffic("PCIe", "Between device and host. High with low utilization: the pod waits for data.",
+			"devices do not count it (docs/sources.md), or "+needsNode,
 			"dra_device_pcie_transmit_bytes_total", "dra_device_pcie_receive_bytes_total"),
 		traffic("Network", "Of network and RDMA devices.",
-			"the node has no network or RDMA device that an agent reads, or "+needsNode,
+			"no agent reads such a device here, or "+needsNode,
 			"dra_device_network_transmit_bytes_total", "dra_device_network_receive_bytes_total"),
 		timeline(12, about{
 			title: "Errors on links and buses per hour", unit: units.Short,
-			reads: "Current rate; there is no line without errors. For permanent errors, check the cable, the connector and the slot.",
+			reads: "No line means none. If permanent, check cable, connector and slot.",
 			none:  noneSeen,
-			empty: "there was no error, or these devices do not count any",
+			empty: "there was none, or devices do not count any",
 		},
 			over(onNode(`3600 * max by (cluster, node, uuid, kind) (rate(dra_device_nvlink_errors_total{@node}[$__rate_interval])) > 0`, "kind"), "{{device}} NVLink {{kind}}"),
 			over(onNode(`3600 * max by (cluster, node, uuid) (rate(dra_device_pcie_replays_total{@node}[$__rate_interval])) > 0`), "{{device}} PCIe replays"),
@@ -127,19 +127,19 @@ func trafficOverTime() []panel {
 }
 
 func eachLink() []panel {
-	const empty = "links are not read one by one (--device.nvlink-links), or these devices have no NVLink"
+	const empty = "links are not read (--device.nvlink-links), or there is no NVLink"
 	rate := func(metric string) string {
 		return onNode(`max by (cluster, node, uuid, link, peer) (rate(`+metric+`{@node}[$__rate_interval]))`, "link", "peer")
 	}
 	return []panel{
 		timeline(12, about{
 			title: "Sent over each NVLink", unit: units.BytesPerSecondSI,
-			reads: "By device, link and the device at its other end. The links of one pair have equal traffic: a link with less is degraded.",
+			reads: "By link and its other end. Links of one pair have equal traffic: one with less is degraded.",
 			empty: empty,
 		}, over(rate("dra_device_nvlink_link_transmit_bytes_total"), "{{device}} {{link}} → {{peer}}")),
 		timeline(12, about{
 			title: "Received over each NVLink", unit: units.BytesPerSecondSI,
-			reads: "By device, link and the device at its other end.",
+			reads: "By link and its other end.",
 			empty: empty,
 		}, over(rate("dra_device_nvlink_link_receive_bytes_total"), "{{device}} {{link}} ← {{peer}}")),
 	}
@@ -150,29 +150,29 @@ func eachLink() []panel {
 const agent = `@fleet, instance="$node"`
 
 func agentPanels() []panel {
-	const monitors = "the agent is not scraped, or its monitor does not set the label instance to the node's name, as the shipped one does"
+	const monitors = "no agent, or its instance is not the node's name"
 	return []panel{
 		number(8, about{
 			title: "Age of the readings", unit: units.Seconds,
-			reads: "Age of the newest reading of any device at the last scrape. Above a scrape interval and a few seconds, the agent or a library hangs.",
-			empty: "no device could be read yet; or " + monitors,
+			reads: "At the last scrape. Above a scrape interval and seconds, the agent or a library hangs.",
+			empty: "no device could be read yet, or " + monitors,
 		}, at(`time() - max(dra_exporter_sample_timestamp_seconds{`+agent+`})`)).
 			Thresholds(steps(good, step{60, warning}, step{120, critical})).ColorScheme(byThresholds()),
 		number(8, about{
 			title: "Unmatched devices", unit: units.Short,
-			reads: "published: allocated devices without known hardware; hardware: devices that the driver does not publish. Devices that no running source reads are not counted. See the runbook of DRAExporterUnmatchedDevices.",
+			reads: "published: allocated, without known hardware; hardware: not published by the driver. Only devices that a source reads count. See runbook DRAExporterUnmatchedDevices.",
 			empty: monitors,
 		}, each(`max by (driver, side) (dra_exporter_unmatched_devices{`+agent+`})`, "{{driver}} {{side}}")).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(8, about{
 			title: "Split of use by process", unit: units.Short,
-			reads: "ok: the use of shared devices is split. Any other value is the reason why it is not; see docs/sharing.md.",
+			reads: "ok: shared devices are split. Otherwise the reason why not; see docs/sharing.md.",
 			empty: monitors,
 		}, each(`max by (reason) (dra_exporter_process_attribution{`+agent+`}) == 1`, "{{reason}}")).
 			TextMode(common.BigValueTextModeName).ColorScheme(always(neutral)),
 		listing(24, 8, about{
 			title: "Sources", unit: units.Short,
-			reads: "Sources of the agent. All values of a source that is down are absent: see the runbook of DRAExporterSourceDown, and the agent's log.",
+			reads: "Values of a source that is down are absent: see runbook DRAExporterSourceDown, and the agent's log.",
 			empty: monitors,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "source", title: "Source"}},
 			column{title: "State", expr: `max by (cluster, source) (dra_exporter_source_up{` + agent + `})`,

@@ -72,8 +72,7 @@ func label(name, value, from, expr string) string {
 func occupancy() panel {
 	return states(24, about{
 		title: "Claims by device over time", unit: units.Short,
-		reads: "A band for each device and partition. Colours only distinguish neighbours. A device with several claims shows their number, and has one more band for each namespace that holds it. " +
-			"Grey is free, a gap is a time without data. Claims with admin access do not count.",
+		reads: "Several claims show their number, and a band for each namespace. Grey is free, a gap has no data; colours only distinguish neighbours. Admin access does not count.",
 		empty: needsNode,
 	}, over(occupancyQuery(), "{{device}}").Format(prometheus.PromQueryFormatTable)).
 		Height(12).
@@ -125,9 +124,9 @@ func holdersNow() *table.PanelBuilder {
 	keys := append(claimKeys(), nodeDeviceKeys()...)
 	return listing(24, 6, about{
 		title: "Claims on devices now", unit: units.Short,
-		reads: "Not split: several claims share the device, and the values of the row are those of the whole device.",
+		reads: "Not split: shared by claims; values are of the whole device.",
 		none:  noneSeen,
-		empty: "no claim holds a device here, or " + needsNode,
+		empty: "no claim holds a device, or " + needsNode,
 	}, keys,
 		column{title: "Claims on it", expr: of(`dra_claim_held{@node}
 * on (cluster, node, uuid) group_left () (` + holders("@node") + `)`)},
@@ -142,9 +141,9 @@ func holdersNow() *table.PanelBuilder {
 func pluginPods() panel {
 	return listing(24, 5, about{
 		title: "Pods with device plugins", unit: units.Short,
-		reads: "Pods that use their device through a device plugin, without a claim: they are not visible in ResourceSlices. An empty utilization cannot be split from other pods.",
+		reads: "Not visible in ResourceSlices. An empty utilization cannot be split.",
 		none:  noneSeen,
-		empty: "no pod of the node has a device from a device plugin, or " + needsNode,
+		empty: "no pod uses a device plugin, or " + needsNode,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
 		{label: "namespace", title: "Namespace"},

@@ -11,9 +11,8 @@ import (
 const (
 	modelKindLabels = "cluster, model, driver_version, kind"
 
-	noIncidents    = "no agent runs, or no source reads what an incident of the kind needs"
-	noIncidentSeen = "no incident has happened, or " + noIncidents
-	noDown         = "the cluster role cannot read nodes, claims, ResourceSlices or DeviceClasses, or " + noClusterRole
+	noIncidents    = "no agent, or no source"
+	noIncidentSeen = "no incident, or " + noIncidents
 )
 
 // reliability is how often devices fail, which fail again and again, and how available
@@ -22,7 +21,7 @@ func reliability() Board {
 	return Board{
 		UID:         uidReliability,
 		Title:       "DRA / Reliability",
-		description: "How often devices of each model fail, how sure that is, which devices and nodes fail again and again, and how much of the error budget of each class is left.",
+		description: "How often devices of each model fail, how sure that is, devices and nodes that fail repeatedly, and error budgets. Needs a cluster role that reads nodes, claims, ResourceSlices and DeviceClasses.",
 		from:        "now-7d",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
@@ -39,26 +38,26 @@ func reliabilityNumbers() []panel {
 	return []panel{
 		number(6, about{
 			title: "Failures in the range", unit: units.Short,
-			reads: "Times that a device, or a partition of it, became unhealthy by its hardware. It does not follow the class.",
+			reads: "Devices or partitions that became unhealthy by hardware. Whatever the class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, at(`sum(sum_over_time(model_kind:dra_incidents:increase5m{@fleet, kind="unhealthy"}[$__range]))`)).ColorScheme(always(neutral)),
 		number(6, about{
 			title: "Claims affected in the range", unit: units.Short,
-			reads: "Claims that held a device when it became unhealthy. It does not follow the class.",
+			reads: "Held a device when it became unhealthy. Whatever the class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, at(`sum(sum_over_time(model_kind:dra_incident_claims:increase5m{@fleet, kind="unhealthy"}[$__range]))`)).ColorScheme(always(neutral)),
 		number(6, about{
 			title: "Unhealthy hours in the range", unit: units.Short,
-			reads: "Device-hours: the hours for which devices were unhealthy by their hardware, added up over devices. It does not follow the class.",
+			reads: "Device-hours unhealthy by hardware. Whatever the class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, at(`sum(sum_over_time(model_kind:dra_incident_seconds:increase5m{@fleet, kind="unhealthy"}[$__range])) / 3600`)).ColorScheme(always(neutral)),
 		number(6, about{
 			title: "Devices down now", unit: units.Short,
-			reads: "Devices of the classes that are down; the largest number of a class, because classes may overlap. Cordons count.",
-			empty: noDown,
+			reads: "The largest number of a class, because classes may overlap. Cordons count.",
+			empty: noPermission,
 		}, at(`max(sum by (cluster, deviceclass) (max by (cluster, deviceclass, reason) (dra_class_devices_down{@classes})))`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 	}
 }
@@ -70,7 +69,7 @@ func incidentTable() []panel {
 	return []panel{
 		listing(24, 10, about{
 			title: "Incidents by model in 28 days", unit: units.Short,
-			reads: "What happened to devices of each model and driver, the hours of one device between two incidents on average, and the bounds of the interval of 95 %. One event can be of several kinds. Without an incident there is a lower bound alone. It does not follow the class.",
+			reads: "Mean hours of a device between incidents, with the 95 % interval; without incidents, only its lower bound. One event can be of several kinds. Whatever the class.",
 			empty: noIncidents,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "model", title: "Model"}, {label: "driver_version", title: "Driver"}, {label: "kind", title: "Kind", last: true}},
 			column{title: "Incidents", unit: units.Short, expr: "max by (" + modelKindLabels + ") (last_over_time(model_kind:dra_incidents:sum28d{@fleet}[15m]))"},
@@ -86,7 +85,7 @@ func lemonTable() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Devices that failed in use", unit: units.Short,
-			reads: "How often each device became unhealthy in 28 days while something held it. Three times are an alert. It does not follow the class.",
+			reads: "Became unhealthy in 28 days while held. Three times are an alert. Whatever the class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}, {label: "uuid", title: "Device", last: true}},
@@ -100,8 +99,8 @@ func budgetTable() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Availability by class", unit: units.PercentUnit,
-			reads: "Share of the devices of each class that was not down in 28 days, and what is left of the error budget of an objective of 99 %; below 0 it is used up. Cordons do not count.",
-			empty: noDown,
+			reads: "Share not down in 28 days, and the rest of the error budget for 99 %; below 0 it is used up. Cordons do not count.",
+			empty: noPermission,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class", last: true}},
 			column{title: "Available", unit: units.PercentUnit, expr: "1 - " + by + "(avg_over_time(class:dra_class_devices_down:ratio{@classes}[28d]))"},
 			column{title: "Budget left", unit: units.PercentUnit, expr: "1 - " + by + "(avg_over_time(class:dra_class_devices_down:ratio{@classes}[28d])) / 0.01"},
@@ -113,24 +112,24 @@ func reliabilityHistory() []panel {
 	return []panel{
 		stairs(12, about{
 			title: "Incidents of each kind", unit: units.Short,
-			reads: "Incidents in five minutes, of all models. It does not follow the class.",
+			reads: "In five minutes, all models. Whatever the class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, recorded(`sum by (cluster, kind) (last_over_time(model_kind:dra_incidents:increase5m{@fleet}[10m]))`, "{{cluster}} {{kind}}")),
 		timeline(12, about{
 			title: "Share of each class that is down", unit: units.PercentUnit,
-			reads: "Share of the devices that is down, without cordons.",
-			empty: noDown,
+			reads: "Share of devices, without cordons.",
+			empty: noPermission,
 		}, over(`max by (cluster, deviceclass) (class:dra_class_devices_down:ratio{@classes})`, "{{cluster}} {{deviceclass}}")),
 		stacked(12, about{
 			title: "Devices that are down, by reason", unit: units.Short,
-			reads: "Of the classes that are selected; devices of several classes count for each.",
+			reads: "Devices of several classes count for each.",
 			none:  noneSeen,
-			empty: noDown,
+			empty: noPermission,
 		}, over(`sum by (cluster, reason) (max by (cluster, deviceclass, reason) (dra_class_devices_down{@classes}) > 0)`, "{{cluster}} {{reason}}")),
 		timeline(12, about{
 			title: "Share of devices that is unhealthy, by model", unit: units.PercentUnit,
-			reads: "Part of the watched time of all devices in which the hardware reported them as unhealthy. It does not follow the class.",
+			reads: "Of the watched time of all devices, by hardware. Whatever the class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, recorded(`sum by (cluster, model) (last_over_time(model_kind:dra_incident_seconds:increase5m{@fleet, kind="unhealthy"}[10m]))

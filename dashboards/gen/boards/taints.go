@@ -8,9 +8,9 @@ func disagreements() []panel {
 		contradictions(),
 		listing(12, 6, about{
 			title: "Disagreements of driver and kubelet", unit: units.Short,
-			reads: "Allocated devices, whatever nodes are chosen, according to the API server: the taints in the slices contradict the health in the pods' status.",
+			reads: "Allocated devices, whatever the node: taints in slices contradict the health in pods' status.",
 			none:  noneSeen,
-			empty: "they agree, one of them reports nothing, or no cluster role is scraped",
+			empty: "they agree, one reports nothing, or no cluster role",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "driver", title: "Driver"},
@@ -26,9 +26,9 @@ func tainted() []panel {
 	return []panel{
 		listing(24, 6, about{
 			title: "Taints in the drivers' slices", unit: units.Short,
-			reads: "NoSchedule prevents new allocations, NoExecute also evicts the pods of claims that hold the device.",
+			reads: "NoSchedule prevents new allocations, NoExecute also evicts the claims' pods.",
 			none:  noneSeen,
-			empty: "no driver taints a device of these nodes, or " + needsNodes,
+			empty: "no driver taints a device here, or " + needsNodes,
 		}, deviceKeys(
 			key{label: "key", title: "Taint"},
 			key{label: "value", title: "Value"},
@@ -41,9 +41,9 @@ func tainted() []panel {
 		),
 		listing(24, 6, about{
 			title: "Tainted devices by pool", unit: units.Short,
-			reads: "From slices and from DeviceTaintRules, of all pools, whatever nodes are chosen. A taint that is listed here and not above is from a rule.",
+			reads: "From slices and DeviceTaintRules, of all pools, whatever the node. A taint that is not above is from a rule.",
 			none:  noneSeen,
-			empty: "no device is tainted, or no cluster role is scraped",
+			empty: "no device is tainted, or no cluster role",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "driver", title: "Driver"},
@@ -60,9 +60,9 @@ func contradictions() panel {
 	const contradicted = `device_by:dra_device_healthy:disputed{@nodes}`
 	return listing(12, 6, about{
 		title: "Devices with contradicting health", unit: units.Short,
-		reads: "A difference of a minute or two is normal. If it lasts, an unhealthy device is still allocated, or a healthy one is not used: check the driver.",
+		reads: "Normal for a minute or two. If it lasts, check the driver.",
 		none:  noneSeen,
-		empty: "no sources contradict each other, or " + needsHealth,
+		empty: "none contradict each other, or " + needsHealth,
 	}, deviceKeys(key{label: "by", title: "Healthy by"}),
 		column{title: "Still", expr: `max by (cluster, node, uuid, by) (` + contradicted + `)`, more: append(tinted(steps(warning)), property("mappings", words(named{"1", "healthy", warning})))},
 		names(contradicted),

@@ -83,8 +83,8 @@ func recoveries() panel {
 	const asked = `dra_device_recovery_action{@nodes, action="none"} == 0`
 	return listing(24, 4, about{
 		title: "Recovery actions that the hardware requests", unit: units.Short,
-		reads: "Action that recovers the device. If the device is held, drain it first.",
-		empty: "no device requests a recovery action, or no device reports it", none: noneSeen,
+		reads: "What recovers the device. If it is held, drain it first.",
+		empty: "no device needs one, or reports it", none: noneSeen,
 	}, deviceKeys(key{label: "action", title: "Action"}),
 		column{title: "Asked", expr: `max by (cluster, node, uuid, action) (dra_device_recovery_action{@nodes, action!="none"} == 1)`,
 			more: append(tinted(steps(critical)), property("mappings", words(named{"1", "yes", critical})))},
@@ -101,9 +101,8 @@ func unhealthyOrDegraded() panel {
 	columns = append(append(columns, healthBySource(degraded)...), heldNow(degraded), names(degraded))
 	return listing(24, 6, about{
 		title: "Unhealthy and degraded devices", unit: units.Short,
-		reads: "Devices with the most critical signals come first. Devices with only warnings continue to work. " +
-			"The three sources are independent; if they differ, one of them is delayed or wrong. An empty cell means not reported.",
-		empty: "no device has a signal or a taint, or is unhealthy, or " + needsNodes, none: noneSeen,
+		reads: "Devices with only warnings continue to work. If sources differ, one is delayed or wrong. Empty means not reported.",
+		empty: "all are healthy, without signals and taints, or " + needsNodes, none: noneSeen,
 	}, deviceKeys(), columns...)
 }
 
@@ -111,8 +110,7 @@ func signalsAndTaints() panel {
 	severity := severityOf("@nodes")
 	return listing(24, 6, about{
 		title: "Health signals and taints", unit: units.Short,
-		reads: "Each signal, critical ones first; docs/health.md describes when it begins and ends. " +
-			"Seen since is the first time in the chosen range, with a resolution of one minute.",
+		reads: "docs/health.md says when signals begin and end. Seen since: in the chosen range, to a minute.",
 		none:  noneSeen,
 		empty: "there is no signal, or " + needsNodes,
 	}, deviceKeys(key{label: "signal", title: "Signal"}),
@@ -135,9 +133,9 @@ func claimsOnUnhealthy() panel {
 	unhealthy := append(tinted(steps(critical)), property("mappings", words(named{"1", "unhealthy", critical})))
 	return listing(24, 6, about{
 		title: "Affected claims", unit: units.Short,
-		reads: "Claims that hold an unhealthy device, those with most sources first. Delete or drain the pods to free the device; a claim is allocated again with its next pod.",
+		reads: "Delete or drain the pods to free the device; the next pod's claim is allocated again.",
 		none:  noneSeen,
-		empty: "no claim holds an unhealthy device, or " + needsHealth,
+		empty: "no claim holds one, or " + needsHealth,
 	}, append(claimKeys(), deviceKeys()...),
 		column{title: "Sources", expr: `count by (` + labels + `) (` + rule + `})`, more: tinted(steps(critical))},
 		column{title: "Hardware", expr: source("hardware"), more: unhealthy},

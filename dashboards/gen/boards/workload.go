@@ -9,10 +9,10 @@ import (
 )
 
 // needsWorkload is why panels of what the workload holds are empty.
-const needsWorkload = "no pod of the workload holds a claim, no node agent is scraped, or the recording rules of the group dra-exporter.workloads are not loaded"
+const needsWorkload = "no claims, agents or rules dra-exporter.workloads"
 
 // needsPeers is why panels that compare the devices of a workload are empty.
-const needsPeers = "it has fewer than four devices of a role and model, its pods work independently, or the recording rules of the group dra-exporter.workload-devices are not loaded"
+const needsPeers = "no peers, or no rules dra-exporter.workload-devices"
 
 // workload is one workload: who is in it, which of its devices are slower than the
 // others, whether it makes progress, and what it costs.
@@ -20,7 +20,7 @@ func workload() Board {
 	return Board{
 		UID:         uidWorkload,
 		Title:       "DRA / Workload",
-		description: "One workload: its pods by state, its devices by rank, devices that are slower than their peers, whether it hangs, health, use and cost. Of several clusters choose one: workloads of the same name are added up.",
+		description: "One workload: pods by state, devices by rank, slow devices, whether it hangs, health, use and cost. Peers are four or more devices of one role and model in pods that exchange data. Choose one cluster: workloads of one name are added up.",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
 			one("namespace", "Namespace", `label_values({__name__=~"dra_workload_info|dra_pod_workload_info", @fleet}, namespace)`).AllowCustomValue(true),
@@ -40,37 +40,37 @@ func workloadNow() []panel {
 	return []panel{
 		number(4, about{
 			title: "Pods running", unit: units.Short,
-			reads: "Pods of the workload of which a container has started.",
-			empty: "none has started, or the cluster role is not scraped or cannot read pods",
+			reads: "Pods with a started container.",
+			empty: "none has started, or " + noPods,
 		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workload, state="running"}))`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Pods not yet started", unit: units.Short,
-			reads: "Pods that are gated, pending, or bound and not started. `dra-exporter explain workload NAMESPACE/NAME` says why.",
+			reads: "Gated, pending, or bound. `dra-exporter explain workload NAMESPACE/NAME` says why.",
 			none:  noneSeen,
-			empty: "all have started, or the cluster role is not scraped or cannot read pods",
+			empty: "all have started, or " + noPods,
 		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workload, state=~"gated|pending|starting"}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Devices", unit: units.Short,
-			reads: "Devices and partitions that claims of the workload's pods hold now.",
+			reads: "Devices and partitions of its pods' claims.",
 			empty: needsWorkload,
 		}, at(`sum(workload:dra_claim_devices:sum{@workload})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Mean utilization", unit: units.PercentUnit,
-			reads: "Mean over the devices whose use is known. A job that hangs has 100 %, too.",
-			empty: "its devices do not report it, or " + needsWorkload,
+			reads: "Over devices whose use is known. A job that hangs has 100 %, too.",
+			empty: "not reported, or " + needsWorkload,
 		}, at(`sum(workload:dra_claim_utilization_ratio:sum{@workload}) / (sum(workload:dra_claim_utilization_ratio:count{@workload}) > 0)`)).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Slow devices", unit: units.Short,
-			reads: "Devices that deviate from their peers in the direction of slower. All ranks of a synchronous job wait for the slowest one.",
+			reads: "Slower than their peers. All ranks of a synchronous job wait for the slowest.",
 			none:  noneSeen,
 			empty: "no device deviates, or " + needsPeers,
 		}, at(`count(max by (cluster, node, uuid) (workload_device:dra_device_signal:deviates{@workload}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Power while it hangs", unit: units.PercentUnit,
-			reads: "Power as a share of the usual power, while the devices are busy and exchange no data: the workload hangs in a collective.",
+			reads: "Of its usual power, while devices are busy and exchange no data: it hangs in a collective.",
 			none:  "does not hang",
 			empty: "it makes progress, or " + needsPeers,
 		}, at(`min(workload:dra_device_power_watts:hung{@workload})`)).ColorScheme(always(critical)),
@@ -89,7 +89,7 @@ func workloadDevices() []panel {
 	return []panel{
 		listing(24, 10, about{
 			title: "Devices by rank", unit: units.Short,
-			reads: "Each whole device that one pod of the workload uses alone, with means of five minutes. Deviation: the greatest distance from the median of its peers in the direction of slower, in units of their spread; 4 is much.",
+			reads: "Whole devices that one pod uses alone, means of five minutes. Deviation: towards slower from the peers' median, in units of their spread; 4 is much.",
 			empty: needsWorkload + ", or its pods work independently",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -109,7 +109,7 @@ func workloadDevices() []panel {
 		),
 		listing(24, 6, about{
 			title: "Signals that deviate", unit: units.Short,
-			reads: "By what each slow device differs from its peers, in units of their spread. busy: it waits for its host or for data. throttled: heat or the power brake. clock, power: it computes slower. Errors: its links or its network adapter.",
+			reads: "In units of the peers' spread. busy: it waits for host or data; throttled: heat or power brake; clock, power: it computes slower; errors: links or network adapter.",
 			none:  noneSeen,
 			empty: "no device deviates, or " + needsPeers,
 		}, []key{
@@ -132,18 +132,18 @@ func workloadOverTime() []panel {
 	return []panel{
 		timeline(24, about{
 			title: "Deviation of the slowest devices", unit: units.Short,
-			reads: "The greatest deviation of each of the " + mostLines + " devices that deviate most: distance from the median of the peers in the direction of slower, in units of their spread. DRAWorkloadStraggler fires if one is above 4 for nine of 15 minutes.",
+			reads: "The " + mostLines + " that deviate most towards slower, in units of the peers' spread. DRAWorkloadStraggler fires above 4 for nine of 15 minutes.",
 			empty: needsPeers,
 		}, over("topk("+mostLines+", max by (cluster, rank, node, uuid) (workload_device:dra_device_signal:deviation{@workload}))", legend)),
 		timeline(12, about{
 			title: "Busy share of the least busy devices", unit: units.PercentUnit,
-			reads: "Share of the last five minutes in which each of the " + mostLines + " least busy devices was busy. A rank below the others waits for its host or for data. If all fall together, the job pauses.",
+			reads: "Share of five minutes; the " + mostLines + " least busy. A lower rank waits for host or data. If all fall, the job pauses.",
 			empty: needsPeers,
 		}, over("bottomk("+mostLines+", max by (cluster, rank, node, uuid) (workload_device:dra_device_signal:rate5m{@workload, signal=\"busy\"}))", legend)).Max(1),
 		timeline(12, about{
 			title: "Power of the devices with least", unit: units.Watt,
-			reads: "Mean power over five minutes of the " + mostLines + " devices that draw least.",
-			empty: "its devices have no energy counters, or " + needsPeers,
+			reads: "Mean of five minutes; the " + mostLines + " that draw least.",
+			empty: "there are no energy counters, or " + needsPeers,
 		}, over("bottomk("+mostLines+", max by (cluster, rank, node, uuid) (workload_device:dra_device_signal:rate5m{@workload, signal=\"power\"}))", legend)),
 	}
 }
@@ -152,21 +152,21 @@ func workloadProgress() []panel {
 	return []panel{
 		timeline(8, about{
 			title: "Mean power of a device", unit: units.Watt,
-			reads: "If it falls far below its usual level while the devices stay busy, the job hangs.",
+			reads: "If far below usual while devices are busy, the job hangs.",
 			empty: needsPeers,
 		}, over(`max by (cluster) (workload:dra_device_power_watts:avg5m{@workload})`, "{{cluster}} power")),
 		timeline(8, about{
 			title: "Data exchanged", unit: units.BytesPerSecondSI,
-			reads: "Bytes per second over NVLink and claimed network adapters, mean of five minutes. A synchronous job exchanges about the same in each step.",
-			empty: "its devices count no such bytes, or " + needsWorkload,
+			reads: "NVLink and claimed network adapters, mean of five minutes. A synchronous job exchanges about the same in each step.",
+			empty: "not counted, or " + needsWorkload,
 		},
 			over(`max by (cluster) (workload:dra_claim_nvlink_bytes:rate5m{@workload})`, "{{cluster}} NVLink"),
 			over(`max by (cluster) (workload:dra_claim_network_bytes:rate5m{@workload})`, "{{cluster}} network"),
 			over(`max by (cluster) (workload:dra_claim_pcie_bytes:rate5m{@workload})`, "{{cluster}} PCIe")),
 		stacked(8, about{
 			title: "Pods by state", unit: units.Short,
-			reads: "How the gang came up: gated by a queue, pending, bound and starting, running, ended.",
-			empty: "the cluster role is not scraped or cannot read pods",
+			reads: "gated: by a queue; starting: bound.",
+			empty: noPods,
 		}, over(`sum by (cluster, state) (max by (`+workloadLabels+`, state) (dra_workload_pods{@workload}))`, "{{cluster}} {{state}}")),
 	}
 }
@@ -178,8 +178,8 @@ func workloadTopology() []panel {
 	return []panel{
 		listing(10, 7, about{
 			title: "Domains that it spans", unit: units.Short,
-			reads: "NVLink domains, racks and blocks of the nodes on which the workload holds devices, and the fewest that have as many devices of the same drivers.",
-			empty: "the nodes have no labels of the topology, the workload holds no device, or the cluster role is not scraped or cannot read nodes",
+			reads: "Those of its nodes, and the fewest that have as many devices of the same drivers.",
+			empty: "nodes have no labels of the topology, it holds no device, or no cluster role reads nodes",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "level", title: "Level"},
@@ -189,8 +189,8 @@ func workloadTopology() []panel {
 		),
 		listing(14, 7, about{
 			title: "Alignment of the devices of its pods", unit: units.Short,
-			reads: "How near the devices of each pod are. devices: with each other; network: each with its nearest network adapter. Best: what so many devices of the node could be. link: NVLink or xGMI. `dra-exporter topology workload NAMESPACE/NAME` has the devices.",
-			empty: "its pods have one device each, hold none, or their nodes have no agents that are scraped",
+			reads: "devices: with each other; network: each with its nearest adapter. Best: what so many devices of the node could be. link: NVLink or xGMI. `dra-exporter topology workload NAMESPACE/NAME` has details.",
+			empty: "no pod with several devices, or no agent",
 		}, append([]key{{label: "pod", title: "Pod"}, {label: "node", title: "Node", links: []link{toNode()}}}, alignmentKeys()...),
 			column{title: "Rows", hidden: true, expr: `max by (cluster, pod, node, between, alignment, best) (
   dra_pod_topology_info{@fleet, namespace="$namespace"}
@@ -204,27 +204,27 @@ func workloadUse() []panel {
 	total := func(rule string) string {
 		return "sum(sum_over_time(workload:" + rule + "{@workload}[$__range])) / 3600"
 	}
-	const nothing = "the workload held no device in the range, or the recording rules of the group dra-exporter.accounting are not loaded"
+	const nothing = "it held no device, or no rules dra-exporter.accounting"
 	return []panel{
 		number(6, about{
 			title: "Device-hours in the range", unit: units.Short,
-			reads: "Hours that the workload held devices for, by its share of them.",
+			reads: "Weighted by its share of devices.",
 			empty: nothing,
 		}, at(total("dra_claim_device_seconds:increase5m"))).ColorScheme(always(neutral)),
 		number(6, about{
 			title: "Idle device-hours in the range", unit: units.Short,
-			reads: "Of them, those in which the devices were not used.",
-			empty: "its devices do not report it, or " + nothing,
+			reads: "The devices were held, but not used.",
+			empty: "not reported, or " + nothing,
 		}, at(total("dra_claim_idle_seconds:increase5m"))).ColorScheme(always(neutral)),
 		number(6, about{
 			title: "Energy in the range", unit: units.WattHour,
-			reads: "Energy of its devices, without those that are shared.",
-			empty: "its devices do not report it, or " + nothing,
+			reads: "Without devices that are shared.",
+			empty: "not reported, or " + nothing,
 		}, at(total("dra_claim_energy_joules:increase5m"))).ColorScheme(always(neutral)),
 		number(6, about{
 			title: "Cost in the range", unit: units.Short,
-			reads: "Device-hours by the price list, by currency.",
-			empty: "there is no price list, or " + nothing,
+			reads: "Device-hours by the price list.",
+			empty: "no price list, or " + nothing,
 		}, at("sum by (currency) (sum_over_time(workload:dra_claim_cost:increase5m{@workload}[$__range]))").LegendFormat("{{currency}}")).ColorScheme(always(neutral)),
 	}
 }

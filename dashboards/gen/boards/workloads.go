@@ -9,7 +9,7 @@ import (
 )
 
 // needsWorkloads is why panels about workloads are empty, where nothing else is.
-const needsWorkloads = "no pod of a workload of the selection holds a claim, no node agent is scraped, or the recording rules of the group dra-exporter.workloads are not loaded"
+const needsWorkloads = "no workloads, agents or rules dra-exporter.workloads"
 
 // workloadLabels identify a workload.
 const workloadLabels = "cluster, namespace, workload_kind, workload"
@@ -20,7 +20,7 @@ func workloads() Board {
 	return Board{
 		UID:         uidWorkloads,
 		Title:       "DRA / Workloads",
-		description: "Jobs, deployments and other workloads whose pods hold claims: their devices and use, the slowest devices, workloads that hang or wait, the duration of starts, and what each used and cost.",
+		description: "Workloads whose pods hold claims: devices and use, slow devices, workloads that hang or wait, starts, and cost.",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
 			several("namespace", "Namespace", `label_values({__name__=~"dra_workload_info|dra_pod_workload_info", @fleet}, namespace)`),
@@ -39,39 +39,39 @@ func workloadNumbers() []panel {
 	return []panel{
 		number(4, about{
 			title: "Workloads that hold devices", unit: units.Short,
-			reads: "Workloads whose pods hold at least one claim now.",
+			reads: "Their pods hold a claim now.",
 			empty: needsWorkloads,
 		}, at(`count(workload:dra_claims_held:count{@workloads})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Devices held", unit: units.Short,
-			reads: "Devices of these workloads. A claim of pods of several workloads counts for each of them.",
+			reads: "Claims of several workloads count for each.",
 			empty: needsWorkloads,
 		}, at(`sum(workload:dra_claim_devices:sum{@workloads})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Mean utilization", unit: units.PercentUnit,
-			reads: "Mean over the devices of these workloads whose use is known.",
-			empty: "no held device reports its utilization, or " + needsWorkloads,
+			reads: "Over devices whose use is known.",
+			empty: "not reported, or " + needsWorkloads,
 		}, at(`sum(workload:dra_claim_utilization_ratio:sum{@workloads}) / (sum(workload:dra_claim_utilization_ratio:count{@workloads}) > 0)`)).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Slow devices", unit: units.Short,
-			reads: "Devices that deviate from their peers in the same workload, in the direction of slower. The table below has their workloads.",
+			reads: "Slower than their peers in the same workload; see the table below.",
 			none:  noneSeen,
-			empty: "no device deviates, no workload has four devices that exchange data, or the recording rules are not loaded",
+			empty: "none deviates, no workload has four devices that exchange data, or no recording rules",
 		}, at(`count(max by (cluster, node, uuid) (workload_device:dra_device_signal:deviates{@workloads}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Workloads that hang", unit: units.Short,
-			reads: "Workloads whose devices are busy, exchange no data and draw less than half of their usual power.",
+			reads: "Busy devices exchange no data and draw less than half of their usual power.",
 			none:  noneSeen,
-			empty: "no workload looks like that, no workload exchanges data, or the recording rules are not loaded",
+			empty: "none hangs or exchanges data, or no recording rules",
 		}, at(`count(workload:dra_device_power_watts:hung{@workloads})`)).
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Pods not yet started", unit: units.Short,
-			reads: "Pods of workloads that are gated, pending, or bound and not started. `dra-exporter explain workload NAMESPACE/NAME` says why.",
+			reads: "Gated, pending, or bound. `dra-exporter explain workload NAMESPACE/NAME` says why.",
 			none:  noneSeen,
-			empty: "all pods have started, or the cluster role is not scraped or cannot read pods",
+			empty: "all have started, or " + noPods,
 		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workloads, state=~"gated|pending|starting"}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 	}
@@ -96,7 +96,7 @@ func workloadTables() []panel {
 	return []panel{
 		listing(24, 12, about{
 			title: "Workloads by devices", unit: units.Short,
-			reads: "Each workload whose pods hold claims. Slow devices deviate from their peers. Power share: present power of a workload that hangs, as a share of what it usually draws.",
+			reads: "Slow devices deviate from peers. Power share: of a workload that hangs, of its usual power.",
 			empty: needsWorkloads,
 		}, workloadKeys(),
 			column{title: "Devices", expr: ofWorkload("dra_claim_devices:sum")},
@@ -121,16 +121,16 @@ func workloadQueues() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Workloads in queues of Kueue", unit: units.Short,
-			reads: "Workloads that Kueue has not admitted, since when, and the reason that it reports. Most have no pods yet. `dra-exporter explain workload NAMESPACE/NAME` has Kueue's message.",
+			reads: "Not admitted, and Kueue's reason; most have no pods yet. `dra-exporter explain workload NAMESPACE/NAME` has the message.",
 			none:  noneSeen,
-			empty: "none waits, Kueue is not installed, or the cluster role is not scraped or cannot read workloads.kueue.x-k8s.io",
+			empty: "none waits, there is no Kueue, or no cluster role reads workloads.kueue.x-k8s.io",
 		}, append(workloadKeys(), key{label: "queue", title: "Queue"}, key{label: "reason", title: "Reason"}),
 			column{title: "Waiting", unit: units.Seconds, expr: "max by (" + workloadLabels + ", queue, reason) (\n  (time() - dra_workload_queued_since_timestamp_seconds{@workloads})\n  * on (" + workloadLabels + ") group_left (queue) max by (" + workloadLabels + ", queue) (dra_workload_info{@workloads})\n)"},
 		),
 		listing(12, 8, about{
 			title: "ComputeDomains", unit: units.Short,
-			reads: "Sets of nodes for NVLink between nodes: how many are to join, how many are ready, and the bound pods that use the domain. A domain that no pod uses has no nodes. It does not follow the workload kind.",
-			empty: "there is none, or the cluster role is not scraped or cannot read computedomains.resource.nvidia.com",
+			reads: "Nodes to join, ready nodes, and bound pods. Without pods, a domain has no nodes. Whatever the workload kind.",
+			empty: "there is none, or no cluster role reads computedomains.resource.nvidia.com",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
@@ -148,13 +148,13 @@ func workloadStarts() []panel {
 	return []panel{
 		stacked(12, about{
 			title: "Pods by state", unit: units.Short,
-			reads: "Pods of the selected workloads by state. A band of gated pods waits for a queue, one of pending pods for devices or other resources.",
-			empty: "no pod of a workload refers to a claim, or the cluster role is not scraped or cannot read pods",
+			reads: "gated pods wait for a queue, pending pods for devices or other resources.",
+			empty: "no pod refers to a claim, or " + noPods,
 		}, over(`sum by (cluster, state) (max by (`+workloadLabels+`, state) (dra_workload_pods{@workloads}))`, "{{cluster}} {{state}}")),
 		timeline(12, about{
 			title: "Duration of starts (p95)", unit: units.Seconds,
-			reads: "Time from the creation of a workload's first pod until all of its pods have started, by kind and queue. A point is there where a workload has started. It does not follow the namespace.",
-			empty: "no workload of the selection has started since the cluster role has, or it is not scraped",
+			reads: "From the first pod's creation until all have started. Whatever the namespace.",
+			empty: "none has started since the cluster role has, or it is not scraped",
 		}, over(`histogram_quantile(0.95, sum by (cluster, workload_kind, queue, le) (
   increase(dra_workload_start_duration_seconds_bucket{@fleet, workload_kind=~"$kind"}[$__rate_interval])
 ))`, "{{cluster}} {{workload_kind}} {{queue}}")),
@@ -170,8 +170,8 @@ func workloadTotals() []panel {
 	return []panel{
 		listing(24, 12, about{
 			title: "Use of workloads in the range", unit: units.Short,
-			reads: "Device-hours that each workload held, was busy and was idle for, its energy and its cost. A claim of several workloads counts in equal parts.",
-			empty: "no workload held a device in the range, or the recording rules of the group dra-exporter.accounting are not loaded",
+			reads: "Claims of several workloads count in equal parts.",
+			empty: "none held a device, or no rules dra-exporter.accounting",
 		}, append(workloadKeys(), key{label: "currency", title: "Currency", last: true}),
 			column{title: "Device-hours", expr: inRange("dra_claim_device_seconds:increase5m", "") + " / 3600"},
 			column{title: "Busy hours", expr: inRange("dra_claim_busy_seconds:increase5m", "") + " / 3600"},
