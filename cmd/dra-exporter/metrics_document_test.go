@@ -23,7 +23,7 @@ Generated from the code by ` + "`make docs`" + `; a test fails when the two diff
 - Join ` + "`on (uuid)`" + ` or ` + "`on (node, namespace, resourceclaim, uuid)`" + `. Properties that can change are labels of ` + "`_info`" + ` families. ` + "`dra_device_published_info`" + ` joins the cluster role's pools and devices with the node role's devices.
 - Counters and info series of a claim remain for ` + "`--ledger.grace`" + ` after the claim releases its devices. ` + "`dra_claim_held`" + ` and the gauges end at once.
 - What is exported depends on [` + "`--metrics.level`" + `](#levels). Below the level full, states that are not the present one and Xids that have not occurred have no rows.
-- Cluster role: all ` + "`_since_timestamp_seconds`" + ` are times of the API server, so a restart of the exporter does not change them. ` + "`deviceclass`" + ` is ` + "`multiple`" + ` if a claim has several. It is empty if it is unknown, and in counters, histograms and ` + "`dra_claims`" + ` if the class does not exist. If a kind of objects cannot be read, its families are absent, and ` + "`dra_exporter_source_error_info`" + ` has the reason. See [phases](phases.md) and [reasons](pending.md).
+- Cluster role: all ` + "`_since_timestamp_seconds`" + ` are times of the API server, so a restart of the exporter does not change them. ` + "`deviceclass`" + ` is ` + "`multiple`" + ` if a claim has several. It is empty if it is unknown, and in counters, histograms and ` + "`dra_claims`" + ` if the class does not exist. If a kind of objects cannot be read, its families are absent, and ` + "`dra_exporter_source_error_info`" + ` has the reason. See [phases](pending.md#phases) and [reasons](pending.md).
 
 `
 

@@ -6,7 +6,7 @@
 // A step passes changes from stage to stage: index, lifecycle, pending,
 // anomalies, traces, model and rows. Each stage is a type in a file of its own.
 //
-// Phases and their errors are in docs/phases.md, reasons in docs/pending.md.
+// Reasons, phases and their errors are in docs/pending.md.
 package cluster
 
 import (

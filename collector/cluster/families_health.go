@@ -29,7 +29,7 @@ func healthFamilies() definitions {
 		counted(
 			metric.Family{
 				Name: metric.ExporterClockAnomalies, Type: metric.Counter, Labels: []string{"phase"},
-				Help: "Durations for which clocks contradict each other; most are not observed (docs/phases.md)",
+				Help: "Durations for which clocks contradict each other; most are not observed (docs/pending.md)",
 			},
 			func(m *labelled) []model.Counter { return m.ClockErrors },
 		),

@@ -46,7 +46,7 @@ func ClusterFindings(c ClusterFacts) []Finding {
 	case c.Minor >= promptMinor:
 		findings = append(findings, section.ok("times", "the scheduler writes the time of the allocation, the kubelet the time when the sandbox is ready"))
 	case c.Minor > 0:
-		findings = append(findings, section.skipped("times", "before Kubernetes 1.%d some phases of claims cannot be distinguished (docs/phases.md)", promptMinor))
+		findings = append(findings, section.skipped("times", "before Kubernetes 1.%d some phases of claims cannot be distinguished (docs/pending.md)", promptMinor))
 	}
 	switch {
 	case c.Instances > 1:

@@ -13,7 +13,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
-// The phases that a pod may be in, see docs/phases.md.
+// The phases that a pod may be in, see docs/pending.md.
 const (
 	phaseBinding          = "binding"
 	phaseScheduling       = "scheduling"

@@ -45,7 +45,7 @@ func claimWaits() []panel {
 )`}),
 		listing(12, 5, about{
 			title: "Current phases of its pods", unit: units.Short,
-			reads: "Allocated, but no container runs. If binding or preparation does not end, check driver or kubelet; if start does not, the image (docs/phases.md)." + whereverItIs,
+			reads: "Allocated, but no container runs. If binding or preparation does not end, check driver or kubelet; if start does not, the image (docs/pending.md)." + whereverItIs,
 			empty: noPodWaits, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},

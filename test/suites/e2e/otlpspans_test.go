@@ -117,7 +117,7 @@ func traceOf(u user, all []receivedSpan) []receivedSpan {
 }
 
 // maxOverlap is by how much phases may overlap, because two watches may
-// deliver events in the wrong order (docs/phases.md). They never leave a gap.
+// deliver events in the wrong order (docs/pending.md). They never leave a gap.
 const maxOverlap = 250 * time.Millisecond
 
 // wholeTrace returns an error unless the user's trace exists once, has a span
