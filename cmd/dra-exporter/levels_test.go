@@ -2,11 +2,7 @@ package main
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +20,7 @@ const levelsHead = `
 
 ` + "`--metrics.level`" + ` selects how much is exported, on the page and in a push. The pages of the exporter, ` + "`check`" + ` of a node and the names of dcgm-exporter (` + "`--metrics.dcgm`" + `) have everything at each level.
 
-- ` + "`lean`" + ` has the families that the shipped rules, alerts and dashboards query, but for those of a few panels, and those that report faults of the exporter. All alerts, and all recording rules but those of durations of reads, engine activity and deviations of clocks, have the same results as at the other levels. For your own queries, use families whose level is *lean* in the [table](#series): their series mean the same at each level. Count Xids by ` + "`device:dra_device_xid_errors:increase5m`" + `, because the counter of an Xid that has not occurred is absent.
+- ` + "`lean`" + ` has the families that the shipped rules, alerts and dashboards query, but for those of a few panels, and those that report faults of the exporter. All alerts, and all recording rules but those of durations of reads, engine activity and deviations of clocks, have the same results as at the other levels. For your own queries, use families whose level is lean: their series mean the same at each level. Count Xids by ` + "`device:dra_device_xid_errors:increase5m`" + `, because the counter of an Xid that has not occurred is absent.
 - ` + "`default`" + ` adds all families but those below. Of ` + "`go_*`, `process_*` and `promhttp_*`" + ` it has, like ` + "`lean`" + `, what is queried. ` + "`--device.profiling`" + ` adds the ratios that it reads.
 - ` + "`full`" + ` has everything.
 
@@ -41,13 +37,12 @@ const filtersHead = `
 const seriesHead = `
 ### Series
 
-Rows of three typical nodes, and who queries each family: recording rules, alerts, dashboards by their names, runbooks and ` + "`dra-exporter check`" + `. *full → default* are two numbers if zero rows are left out. Three kinds of series are not counted: 16 for each source of ` + "`dra_exporter_source_read_duration_seconds`" + `, about 45 of the process at the level full (3 below), and ` + "`_created`" + ` lines.
+The tables have each family's level, and its rows on three typical nodes; *full→default* are two numbers if zero rows are left out. [asked.txt](../collector/metric/asked.txt) has the rules, alerts, dashboards and runbooks that query each. Not counted are 16 series for each source of ` + "`dra_exporter_source_read_duration_seconds`" + `, about 45 of the process at the level full (3 below), and ` + "`_created`" + ` lines.
 
 `
 
 // levelsDocument is the chapter of docs/metrics.md about levels.
-func levelsDocument(t *testing.T) string {
-	t.Helper()
+func levelsDocument(series seriesCounts) string {
 	var text strings.Builder
 	text.WriteString(levelsHead)
 	writeReasons(&text, "only at the level full", metric.OnlyFull())
@@ -68,7 +63,7 @@ func levelsDocument(t *testing.T) string {
 	text.WriteString(filtersHead)
 	text.WriteString("`" + strings.Join(metric.Groups(), "`, `") + "`.\n")
 	text.WriteString(seriesHead)
-	writeSeries(t, &text)
+	series.writeTotals(&text)
 	return text.String()
 }
 
@@ -100,37 +95,44 @@ func allFamilies() []*metric.Family {
 	return all
 }
 
-// writeSeries writes the table of the rows of each family.
-func writeSeries(t *testing.T, text *strings.Builder) {
+// seriesCounts has the rows of typical nodes.
+type seriesCounts struct {
+	nodes []typicalNode
+	rows  map[string][]metric.Row // by the node's name
+}
+
+func countTypicalSeries(t *testing.T) seriesCounts {
 	t.Helper()
-	nodes, rows := typicalNodes(t), map[string][]metric.Row{}
-	for _, n := range nodes {
-		rows[n.name] = n.rows(t, nil)
+	counts := seriesCounts{nodes: typicalNodes(t), rows: map[string][]metric.Row{}}
+	for _, n := range counts.nodes {
+		counts.rows[n.name] = n.rows(t, nil)
 	}
-	for i, n := range nodes {
-		fmt.Fprintf(text, "%d. *%s:* %s\n", i+1, n.name, n.title)
+	return counts
+}
+
+// cell returns the level of a family, and its rows on each node.
+func (s seriesCounts) cell(family *metric.Family) string {
+	var cells []string
+	for _, n := range s.nodes {
+		cells = append(cells, countsText(countLevels(s.rows[n.name], family.Name)))
 	}
-	fmt.Fprint(text, "\n| family | demo | dense | shared | level | queried by |\n|---|---|---|---|---|---|\n")
-	totals := map[string][3]int{}
-	asked, checked := metric.Asked(), askedByCheck(t)
-	for _, family := range allFamilies() {
-		cells, users := "", slices.Clone(asked[family.Name])
-		if checked[family.Name] {
-			users = append(users, "check")
-		}
-		for _, n := range nodes {
-			counts := countLevels(rows[n.name], family.Name)
-			cells += " " + countsText(counts) + " |"
-			total := totals[n.name]
-			for l := range total {
-				total[l] += counts[l]
+	if all := strings.Join(cells, ", "); strings.Trim(all, "0, ") != "" {
+		return levelOf(family.Name) + ": " + all
+	}
+	return levelOf(family.Name)
+}
+
+// writeTotals writes the rows of all families on each node, by level.
+func (s seriesCounts) writeTotals(text *strings.Builder) {
+	fmt.Fprint(text, "| node | full | default | lean |\n|---|---|---|---|\n")
+	for _, n := range s.nodes {
+		var totals [3]int
+		for _, family := range allFamilies() {
+			for level, count := range countLevels(s.rows[n.name], family.Name) {
+				totals[level] += count
 			}
-			totals[n.name] = total
 		}
-		fmt.Fprintf(text, "| `%s` |%s %s | %s |\n", family.Name, cells, "*"+levelOf(family.Name)+"*", strings.Join(users, ", "))
-	}
-	for level, name := range metric.Levels() {
-		fmt.Fprintf(text, "| **all at %s** | %d | %d | %d | | |\n", name, totals["demo"][level], totals["dense"][level], totals["shared"][level])
+		fmt.Fprintf(text, "| *%s:* %s | %d | %d | %d |\n", n.name, n.title, totals[metric.LevelFull], totals[metric.LevelDefault], totals[metric.LevelLean])
 	}
 }
 
@@ -146,12 +148,10 @@ func countLevels(rows []metric.Row, name string) (counts [3]int) {
 func countsText(counts [3]int) string {
 	full, standard := counts[metric.LevelFull], counts[metric.LevelDefault]
 	switch {
-	case full == 0:
-		return ""
 	case standard == full || standard == 0:
 		return strconv.Itoa(full)
 	default:
-		return fmt.Sprintf("%d → %d", full, standard)
+		return fmt.Sprintf("%d→%d", full, standard)
 	}
 }
 
@@ -164,49 +164,6 @@ func levelOf(name string) string {
 		}
 	}
 	return metric.LevelFull.String()
-}
-
-// askedByCheck returns the families that check names.
-func askedByCheck(t *testing.T) map[string]bool {
-	t.Helper()
-	constants := map[string]string{}
-	each(t, "../../collector/metric/names.go", func(n ast.Node) {
-		if spec, is := n.(*ast.ValueSpec); is && len(spec.Values) == 1 {
-			if literal, is := spec.Values[0].(*ast.BasicLit); is {
-				constants[spec.Names[0].Name], _ = strconv.Unquote(literal.Value)
-			}
-		}
-	})
-	asked := map[string]bool{}
-	each(t, "../../internal/check/*.go", func(n ast.Node) {
-		selector, is := n.(*ast.SelectorExpr)
-		if !is {
-			return
-		}
-		if from, is := selector.X.(*ast.Ident); is && from.Name == "metric" {
-			asked[constants[selector.Sel.Name]] = true
-		}
-	})
-	return asked
-}
-
-// each visits the nodes of files, without tests.
-func each(t *testing.T, pattern string, visit func(ast.Node)) {
-	t.Helper()
-	names, err := filepath.Glob(pattern)
-	if err != nil || len(names) == 0 {
-		t.Fatalf("%s: %d files, %v", pattern, len(names), err)
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool { visit(n); return true })
-	}
 }
 
 // unhealthy makes the first GPUs of the demo's node unhealthy in the last steps, in

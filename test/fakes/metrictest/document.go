@@ -24,10 +24,16 @@ type Section struct {
 	Prefixes []string
 }
 
+// Column is a column of the tables.
+type Column struct {
+	Title string
+	Cell  func(*metric.Family) string
+}
+
 // Document writes Markdown: a table for each section of each chapter, its
-// families in the order in which they are given. The same chapters give the
-// same text.
-func Document(w io.Writer, chapters []Chapter) error {
+// families in the order in which they are given, with a column of the caller's.
+// The same chapters give the same text.
+func Document(w io.Writer, chapters []Chapter, column Column) error {
 	out := bufio.NewWriter(w)
 	for i, chapter := range chapters {
 		if i > 0 {
@@ -37,7 +43,7 @@ func Document(w io.Writer, chapters []Chapter) error {
 		sections := append(chapter.Sections[:len(chapter.Sections):len(chapter.Sections)], Section{"Others", []string{""}})
 		for i, group := range chapter.grouped(sections) {
 			if len(group) > 0 {
-				writeTable(out, sections[i].Title, group)
+				writeTable(out, sections[i].Title, group, column)
 			}
 		}
 	}
@@ -66,12 +72,12 @@ func (s Section) has(family *metric.Family) bool {
 	return false
 }
 
-func writeTable(out io.Writer, title string, families []*metric.Family) {
+func writeTable(out io.Writer, title string, families []*metric.Family, column Column) {
 	fmt.Fprintf(out, "\n### %s\n\n", title)
-	fmt.Fprint(out, "| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(out, "| name | type | %s | labels | meaning |\n|---|---|---|---|---|\n", column.Title)
 	for _, family := range families {
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s |\n",
-			family.Name, family.Type, family.Unit, quoteAll(family.Labels), strings.ReplaceAll(family.Help, "|", `\|`))
+			family.Name, family.Type, column.Cell(family), quoteAll(family.Labels), strings.ReplaceAll(family.Help, "|", `\|`))
 	}
 }
 

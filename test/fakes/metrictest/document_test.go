@@ -25,7 +25,7 @@ func TestDocument(t *testing.T) {
 			{Title: "Nothing", Prefixes: []string{"dra_nothing_"}},
 		}},
 		{Title: "Another role", Families: []*metric.Family{exporter}},
-	}); err != nil {
+	}, metrictest.Column{Title: "unit", Cell: func(f *metric.Family) string { return f.Unit }}); err != nil {
 		t.Fatal(err)
 	}
 	metrictest.CompareGolden(t, "testdata/document.md", text.String())
