@@ -230,7 +230,7 @@ func targetBreakages() []breakage {
 		{"target-additive", cellExpr, `sum(dra_device_power_watts{cluster=~"$cluster", node="$node", parent_uuid=~".*"})`},
 		{"target-additive", cellExpr, `avg(dra_device_power_watts{cluster=~"$cluster", node="$node"})`},
 		{"target-additive", cellExpr, `sum(pod_device:dra_pod_utilization_ratio:upper_bound{cluster=~"$cluster", node="$node"})`},
-		{"target-additive", cellExpr, `avg(model:dra_device_utilization_ratio:avg{cluster=~"$cluster", model=~"$node"})`},
+		{"target-additive", cellExpr, `avg(pod:dra_pod_utilization_ratio:avg{cluster=~"$cluster", node=~"$node"})`},
 		{"target-filter", cellExpr, power(`cluster=~"$cluster", node="$node"`) + ` and on (cluster, node) topk(20, ` + power(`cluster=~"$cluster", node="$node"`) + `) / 3600`},
 		{"target-filter", cellExpr, `max(` + power(`cluster=~"$cluster", node="$node"`) + ` unless 2 * ` + power(`cluster=~"$cluster", node="$node"`) + `)`},
 		{"target-join", lineExpr, `sum without (uuid) (dra_device_power_watts{cluster=~"$cluster", node="$node"})`},
