@@ -16,7 +16,7 @@ const configurationHead = `# Configuration
 
 This page lists all settings by command. ` + "`make docs`" + ` writes it.
 
-Every flag is also an environment variable; flags take precedence. Disable a boolean with ` + "`--no-NAME`" + `, or ` + "`false`" + ` in its variable. Variables of repeatable flags have one value per line. Durations: ` + "`500ms`" + `, ` + "`30s`" + `, ` + "`10m`" + `. Invalid settings are rejected at start with the reason.
+Every flag is also an environment variable: that of ` + "`--web.config.file` is `DRA_EXPORTER_WEB_CONFIG_FILE`, that of `--node.name` is `NODE_NAME`" + `. Flags take precedence. Disable a boolean with ` + "`--no-NAME`" + `, or ` + "`false`" + ` in its variable. Variables of repeatable flags have one value per line. Durations: ` + "`500ms`" + `, ` + "`30s`" + `, ` + "`10m`" + `. Invalid settings are rejected at start with the reason.
 
 | exit status | meaning |
 |---|---|
@@ -78,7 +78,7 @@ func writeSettings(to io.Writer, title, text string, all []setting) {
 		return
 	}
 	help := strings.NewReplacer("|", `\|`, "<", `\<`) // else the end of a cell, and an element of HTML
-	fmt.Fprint(to, "\n| flag | variable | default | |\n|---|---|---|---|\n")
+	fmt.Fprint(to, "\n| flag | default | |\n|---|---|---|\n")
 	for _, s := range all {
 		code := func(text string) string {
 			if text == "" {
@@ -86,7 +86,7 @@ func writeSettings(to io.Writer, title, text string, all []setting) {
 			}
 			return "`" + text + "`"
 		}
-		fmt.Fprintf(to, "| %s | %s | %s | %s |\n", code(s.name), code(s.variable), code(s.value), help.Replace(s.help))
+		fmt.Fprintf(to, "| %s | %s | %s |\n", code(s.name), code(s.value), help.Replace(s.help))
 	}
 }
 
@@ -131,6 +131,7 @@ func TestConfigurationDocument(t *testing.T) {
 	writeSettings(&document, "dra-exporter node", byName["node"].Help, without(of("node"), both))
 	writeSettings(&document, "dra-exporter cluster", byName["cluster"].Help, without(of("cluster"), both))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "node" || name == "cluster" })
+	var chapters []chapter
 	for i := 0; i < len(names); i++ {
 		title, text, all := "dra-exporter "+names[i], byName[names[i]].Help, of(names[i])
 		for len(all) > 0 && i+1 < len(names) && slices.Equal(of(names[i+1]), all) {
@@ -138,9 +139,54 @@ func TestConfigurationDocument(t *testing.T) {
 			title, text = title+", "+names[i], text+" "+byName[names[i]].Help
 		}
 		own, as := apart(all, of("node"), of("cluster"), both)
-		writeSettings(&document, title, strings.TrimSpace(text+" "+as), own)
+		chapters = append(chapters, chapter{title, strings.TrimSpace(text + " " + as), own})
+	}
+	shared := sharedSettings(chapters)
+	writeSettings(&document, "Several commands", "", shared)
+	for _, c := range chapters {
+		if names := settingNames(common(c.settings, shared)); names != "" {
+			c.text += " Of [several commands](#several-commands): " + names + "."
+		}
+		writeSettings(&document, c.title, c.text, without(c.settings, shared))
+	}
+	for name := range byName {
+		for _, s := range of(name) {
+			if want := "DRA_EXPORTER_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(strings.TrimPrefix(s.name, "--"))); s.variable != want && s.variable != "NODE_NAME" {
+				t.Errorf("the variable of %s is %s, and the document says %s", s.name, s.variable, want)
+			}
+		}
 	}
 	metrictest.CompareGolden(t, "../../docs/configuration.md", document.String())
+}
+
+// chapter is one or several commands with the same flags.
+type chapter struct {
+	title, text string
+	settings    []setting
+}
+
+// sharedSettings returns the flags that several chapters have alike. Of those that have a
+// name in common, there is the first.
+func sharedSettings(chapters []chapter) (shared []setting) {
+	for i := range chapters {
+		for _, s := range chapters[i].settings {
+			isSame := func(other setting) bool { return other == s }
+			has := func(c chapter) bool { return slices.ContainsFunc(c.settings, isSame) }
+			isNamed := func(other setting) bool { return other.name == s.name }
+			if slices.ContainsFunc(chapters[i+1:], has) && !slices.ContainsFunc(shared, isNamed) {
+				shared = append(shared, s)
+			}
+		}
+	}
+	return shared
+}
+
+func settingNames(all []setting) string {
+	var names []string
+	for _, s := range all {
+		names = append(names, "`"+s.name+"`")
+	}
+	return strings.Join(names, ", ")
 }
 
 // apart removes the flags of the roles from a command's settings, and refers to them.
@@ -151,12 +197,9 @@ func apart(all, node, cluster, both []setting) (own []setting, as string) {
 	case len(common(all, cluster)) == len(cluster):
 		return without(all, cluster), "Takes all flags of `dra-exporter cluster` too."
 	}
-	var names []string
-	for _, s := range common(all, both) {
-		names = append(names, "`"+s.name+"`")
-	}
-	if len(names) < 2 { // a reference would be longer
+	of := common(all, both)
+	if len(of) < 2 { // a reference would be longer
 		return all, ""
 	}
-	return without(all, both), "Of both roles' flags it takes " + strings.Join(names, ", ") + "."
+	return without(all, both), "Of both roles' flags it takes " + settingNames(of) + "."
 }
