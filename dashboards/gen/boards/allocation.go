@@ -20,8 +20,8 @@ const (
 	// noPermission is why panels are empty whose board says what it reads.
 	noPermission = "no cluster role, or no permissions"
 	// anyNamespace and anyClass say what a panel does not follow.
-	anyNamespace = " Whatever the namespace."
-	anyClass     = " Whatever the class."
+	anyNamespace = " Not filtered by namespace."
+	anyClass     = " Not filtered by class."
 )
 
 // allocation is which claims are pending and why, how long each phase takes, what
@@ -115,7 +115,7 @@ func allocationNumbers() []panel {
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Free devices", unit: units.Short,
-			reads: "Can be allocated now. Partitions that exclude each other all count. Whatever the namespace and class.",
+			reads: "Can be allocated now. Partitions that exclude each other all count. Not filtered by namespace and class.",
 			empty: noSlices,
 		}, at(`sum(max by (cluster, driver, pool, node) (dra_devices{@fleet, state="free"}))`)).
 			Thresholds(steps(warning, step{1, good})).ColorScheme(byThresholds()),

@@ -48,7 +48,7 @@ func demandNow() []panel {
 	return []panel{
 		listing(12, 7, about{
 			title: "Supply and demand by class", unit: units.Short,
-			reads: "Without gated pods. Classes may overlap: do not add them up. Supply does not follow the namespace, Waiting does.",
+			reads: "Without gated pods. Classes may overlap: do not add them up. Supply is not filtered by namespace, Waiting is.",
 			empty: "no cluster role reads DeviceClasses and ResourceSlices",
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class"}},
 			column{title: "Waiting", unit: units.Short, expr: unknownClass(`count by (cluster, deviceclass) (` + notGated(waits) + `)`)},
@@ -65,7 +65,7 @@ func supplyPanels() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Supply by driver", unit: units.Short,
-			reads: "On one node: the most free on one node; claims that request more are fragmented. Whatever the namespace and class.",
+			reads: "On one node: the most free on one node; claims that request more are fragmented. Not filtered by namespace and class.",
 			empty: noSlices,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "driver", title: "Driver"}},
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: devicesIn("free", "cluster, driver")},
@@ -77,7 +77,7 @@ func supplyPanels() []panel {
 		incompletePools(),
 		stairs(24, about{
 			title: "Free devices of each class", unit: units.Short,
-			reads: "At 0 with pending claims (alert DRAClassExhausted): add devices, or find idle claims in DRA / Claims. Whatever the namespace.",
+			reads: "At 0 with pending claims (alert DRAClassExhausted): add devices, or find idle claims in DRA / Claims. Not filtered by namespace.",
 			empty: "no cluster role reads DeviceClasses and ResourceSlices",
 		}, over(ofClass("free"), "{{deviceclass}} {{cluster}}")),
 	}
@@ -87,7 +87,7 @@ func taints() panel {
 	const taint = "cluster, driver, key, effect"
 	return listing(12, 8, about{
 		title: "Tainted devices by taint", unit: units.Short,
-		reads: "From slices or DeviceTaintRules. Claims that do not tolerate NoSchedule or NoExecute cannot get them. Whatever the namespace and class.",
+		reads: "From slices or DeviceTaintRules. Claims that do not tolerate NoSchedule or NoExecute cannot get them. Not filtered by namespace and class.",
 		empty: "no device is tainted, or " + noSlices, none: noneSeen,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
@@ -107,7 +107,7 @@ func incompletePools() panel {
 	}
 	return listing(12, 8, about{
 		title: "Incomplete pools", unit: units.Short,
-		reads: "Slices of the newest generation are missing: nothing is allocated. Normal while a driver starts; otherwise check the driver. 0 slices: all are missing while claims hold devices. Whatever the namespace and class.",
+		reads: "Slices of the newest generation are missing: nothing is allocated. Normal while a driver starts; otherwise check the driver. 0 slices: all are missing while claims hold devices. Not filtered by namespace and class.",
 		empty: "all pools are complete, or " + noSlices, none: noneSeen,
 	}, []key{
 		{label: "cluster", title: "Cluster"},
@@ -136,7 +136,7 @@ func supplyDetails() []panel {
 		taints(),
 		listing(12, 9, about{
 			title: "Free devices by node", unit: units.Short,
-			reads: "The " + listed + " nodes with the most. If each has one, large requests are fragmented. No node: devices of several nodes. Whatever the namespace and class.",
+			reads: "The " + listed + " nodes with the most. If each has one, large requests are fragmented. No node: devices of several nodes. Not filtered by namespace and class.",
 			empty: noSlices,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}},
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: free},
@@ -145,7 +145,7 @@ func supplyDetails() []panel {
 		),
 		listing(12, 9, about{
 			title: "Capacities of devices that claims share", unit: units.Short,
-			reads: "Consumed part of capacities that claims share, in its own unit. Whatever the namespace and class.",
+			reads: "Consumed part of capacities that claims share, in its own unit. Not filtered by namespace and class.",
 			empty: "no driver publishes shareable devices, or " + noSlices,
 		}, []key{
 			{label: "cluster", title: "Cluster"},

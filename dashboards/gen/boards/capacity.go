@@ -47,18 +47,18 @@ func capacityNumbers() []panel {
 	return []panel{
 		number(4, about{
 			title: "Free devices", unit: units.Short,
-			reads: "Each could be allocated by itself. Whatever the class.",
+			reads: "Each could be allocated by itself. Not filtered by class.",
 			empty: noSlices,
 		}, at(`sum(`+devicesIn("free", "cluster")+`)`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Stranded devices", unit: units.Short,
-			reads: "No claim can use them. A partitioned device counts by the part left. Whatever the class.",
+			reads: "No claim can use them. A partitioned device counts by the part left. Not filtered by class.",
 			none:  noneSeen,
 			empty: "none is stranded, or " + noPermission,
 		}, at(`sum(`+strandedNow("cluster")+`)`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Stranded hours in the range", unit: units.Short,
-			reads: "Added up over devices. Whatever the class.",
+			reads: "Added up over devices. Not filtered by class.",
 			none:  noneSeen,
 			empty: "none was stranded, or " + noPermission,
 		}, at(`sum(increase(dra_devices_stranded_seconds_total{@fleet}[$__range])) / 3600`)).ColorScheme(always(neutral)),
@@ -104,7 +104,7 @@ func strandedTable() []panel {
 	return []panel{
 		listing(24, 8, about{
 			title: "Stranded devices by node", unit: units.Short,
-			reads: "No claim can use them. No node: several nodes could. Whatever the class.",
+			reads: "No claim can use them. No node: several nodes could. Not filtered by class.",
 			none:  noneSeen,
 			empty: "none is stranded, or " + noPermission,
 		}, []key{
@@ -126,13 +126,13 @@ func capacityHistory() []panel {
 and on (`+shapeLabels+`) (max by (`+shapeLabels+`) (dra_class_shape_claims{@classes}) > 0)`, "{{cluster}} {{deviceclass}}: {{shape}}")),
 		stacked(12, about{
 			title: "Stranded devices by reason", unit: units.Short,
-			reads: "Devices that no claim can use. Whatever the class.",
+			reads: "Devices that no claim can use. Not filtered by class.",
 			none:  noneSeen,
 			empty: "none was stranded, or " + noPermission,
 		}, over(strandedNow("cluster, reason"), "{{cluster}} {{reason}}")),
 		stacked(12, about{
 			title: "Cost per hour of stranded devices", unit: units.Short,
-			reads: "At the mean price of the driver's whole devices on the node. Whatever the class.",
+			reads: "At the mean price of the driver's whole devices on the node. Not filtered by class.",
 			none:  noneSeen,
 			empty: "none was stranded, or " + needsPrices,
 		}, recorded(`sum by (cluster, reason, currency) (last_over_time(reason:dra_devices_stranded_cost:increase5m{@fleet}[10m])) * 12`, "{{cluster}} {{reason}} {{currency}}")),
@@ -154,7 +154,7 @@ func idleNodes() []panel {
 	return []panel{
 		listing(24, 6, about{
 			title: "Idle nodes that autoscalers do not remove", unit: units.Short,
-			reads: "What keeps Cluster Autoscaler or Karpenter from removing them: an annotation, or pods. Whatever the class.",
+			reads: "What keeps Cluster Autoscaler or Karpenter from removing them: an annotation, or pods. Not filtered by class.",
 			none:  noneSeen,
 			empty: "no idle node is kept, or " + noPermission,
 		}, []key{

@@ -15,7 +15,7 @@ const claimHere = `@claim, node="$node"`
 const needsClaim = "no held device, or no agent"
 
 // whereverItIs is said where a panel does not ask for the node.
-const whereverItIs = " Whatever the node."
+const whereverItIs = " Not filtered by node."
 
 // claim is one claim: what it is, what it holds, what it does with that, for whom,
 // what it waits for and what is wrong with it. It queries the exporter's own

@@ -85,7 +85,7 @@ func efficiencyNumbers() []panel {
 func devicesHeldNow() panel {
 	return number(4, about{
 		title: "Devices held now", unit: units.PercentUnit,
-		reads: "Whole devices, held completely or partly. Whatever the namespace and class.",
+		reads: "Whole devices, held completely or partly. Not filtered by namespace and class.",
 		empty: "no agents or recording rules",
 	}, at(`sum(model:dra_device_held:sum{@fleet}) / sum(model:dra_devices:count{@fleet})`)).
 		ColorScheme(always(neutral)).Height(8)
@@ -184,7 +184,7 @@ func efficiencyByOwner() []panel {
 		}, classAccounts...),
 		listing(24, 8, about{
 			title: "Device-hours by team in the range", unit: units.Short,
-			reads: "By the pods' label team. A claim of several teams is divided equally. Whatever the namespace and class.",
+			reads: "By the pods' label team. A claim of several teams is divided equally. Not filtered by namespace and class.",
 			empty: "no label (--labels.pod=team), or " + needsAccounting,
 		}, []key{{label: "team", title: "Team"}, currency()},
 			column{title: "Held", unit: units.Short, expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_device_seconds:increase5m{@fleet}[$__range])) / 3600`)},
@@ -206,7 +206,7 @@ func efficiencyByClaim() []panel {
 		{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
 		currency(),
 	}
-	const note = " With ended claims. Whatever the class."
+	const note = " With ended claims. Not filtered by class."
 	return []panel{
 		listing(12, 10, about{
 			title: "Claims with the most idle device-hours in the range", unit: units.Short,
@@ -254,7 +254,7 @@ func executionIdle() []panel {
 		),
 		listing(12, 8, about{
 			title: "Claims with the most execution idle in the range", unit: units.Short,
-			reads: "The twenty with most; kWh beyond idle power. Whatever the class.",
+			reads: "The twenty with most; kWh beyond idle power. Not filtered by class.",
 			empty: empty,
 		}, []key{
 			{label: "cluster", title: "Cluster"},

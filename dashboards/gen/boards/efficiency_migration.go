@@ -6,7 +6,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/units"
 // plugin, and whether devices are used better by claims.
 func migration() []panel {
 	const needsPods = "no pod holds a device, or no recording rules"
-	const note = " Whatever the class."
+	const note = " Not filtered by class."
 	return []panel{
 		stacked(8, about{
 			title: "Devices by claims and by device plugins", unit: units.Short,

@@ -86,7 +86,7 @@ func exporterNumbers() []panel {
 		}, at(`sum(up{@exporters} == bool 0)`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Nodes without an agent", unit: units.Short,
-			reads: "The use of their published devices is unknown. Whatever the job.",
+			reads: "The use of their published devices is unknown. Not filtered by job.",
 			empty: "no recording rules, or " + noSlices,
 		}, at(`sum(node:dra_exporter_missing:bool{@nodes}) or 0 * group(source:dra_exporter_source_up:count{@fleet}) * group(
   dra_exporter_source_up{@fleet, source="resourceslices"} == 1 and on (cluster, job, instance) dra_exporter_clock_anomalies_total{@fleet}
@@ -145,7 +145,7 @@ func amissPanels() []panel {
 		}, column{title: "State", more: append(tinted(steps(critical)), property("mappings", words(named{"0", "down", critical}))), expr: `max by (` + process + `) (up{@exporters}) == 0`}),
 		listing(12, 6, about{
 			title: "Nodes with devices and without an agent", unit: units.Short,
-			reads: "Check that the DaemonSet tolerates the node's taints, and that the agent starts. Whatever the job.",
+			reads: "Check that the DaemonSet tolerates the node's taints, and that the agent starts. Not filtered by job.",
 			none:  noneSeen,
 			empty: "none, no recording rules, or " + noClusterRole,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}},

@@ -6,7 +6,7 @@ import (
 
 const (
 	sourceRules  = "no recording rules or exporters"
-	allExporters = " Whatever the job and node."
+	allExporters = " Not filtered by job and node."
 )
 
 func sourcePanels() []panel {

@@ -147,7 +147,7 @@ and on (cluster, node) topk(10, max by (cluster, node) (
 		}, over(hottest, "{{node}} {{sensor}} {{cluster}}")),
 		timeline(12, about{
 			title: "Throttled devices by reason", unit: units.Short,
-			reads: "Mean of five minutes; each reason counts. power_cap is configured; heat and power brake are faults. Whatever the node; DRA / Node details has devices.",
+			reads: "Mean of five minutes; each reason counts. power_cap is configured; heat and power brake are faults. Not filtered by node; DRA / Node details has devices.",
 			empty: "not reported, or no rules dra-exporter.devices",
 		}, over(`sum by (reason) (reason:dra_device_throttled_seconds:rate5m{@fleet})`, "{{reason}}")),
 	}

@@ -38,19 +38,19 @@ func reliabilityNumbers() []panel {
 	return []panel{
 		number(6, about{
 			title: "Failures in the range", unit: units.Short,
-			reads: "Devices or partitions that became unhealthy by hardware. Whatever the class.",
+			reads: "Devices or partitions that became unhealthy by hardware. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, at(`sum(sum_over_time(model_kind:dra_incidents:increase5m{@fleet, kind="unhealthy"}[$__range]))`)).ColorScheme(always(neutral)),
 		number(6, about{
 			title: "Claims affected in the range", unit: units.Short,
-			reads: "Held a device when it became unhealthy. Whatever the class.",
+			reads: "Held a device when it became unhealthy. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, at(`sum(sum_over_time(model_kind:dra_incident_claims:increase5m{@fleet, kind="unhealthy"}[$__range]))`)).ColorScheme(always(neutral)),
 		number(6, about{
 			title: "Unhealthy hours in the range", unit: units.Short,
-			reads: "Device-hours unhealthy by hardware. Whatever the class.",
+			reads: "Device-hours unhealthy by hardware. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, at(`sum(sum_over_time(model_kind:dra_incident_seconds:increase5m{@fleet, kind="unhealthy"}[$__range])) / 3600`)).ColorScheme(always(neutral)),
@@ -69,7 +69,7 @@ func incidentTable() []panel {
 	return []panel{
 		listing(24, 10, about{
 			title: "Incidents by model in 28 days", unit: units.Short,
-			reads: "Mean hours of a device between incidents, with the 95 % interval; without incidents, only its lower bound. One event can be of several kinds. Whatever the class.",
+			reads: "Mean hours of a device between incidents, with the 95 % interval; without incidents, only its lower bound. One event can be of several kinds. Not filtered by class.",
 			empty: noIncidents,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "model", title: "Model"}, {label: "driver_version", title: "Driver"}, {label: "kind", title: "Kind", last: true}},
 			column{title: "Incidents", unit: units.Short, expr: "max by (" + modelKindLabels + ") (last_over_time(model_kind:dra_incidents:sum28d{@fleet}[15m]))"},
@@ -85,7 +85,7 @@ func lemonTable() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Devices that failed in use", unit: units.Short,
-			reads: "Became unhealthy in 28 days while held. Three times are an alert. Whatever the class.",
+			reads: "Became unhealthy in 28 days while held. Three times are an alert. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}, {label: "uuid", title: "Device", last: true}},
@@ -112,7 +112,7 @@ func reliabilityHistory() []panel {
 	return []panel{
 		stairs(12, about{
 			title: "Incidents of each kind", unit: units.Short,
-			reads: "In five minutes, all models. Whatever the class.",
+			reads: "In five minutes, all models. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, recorded(`sum by (cluster, kind) (last_over_time(model_kind:dra_incidents:increase5m{@fleet}[10m]))`, "{{cluster}} {{kind}}")),
@@ -129,7 +129,7 @@ func reliabilityHistory() []panel {
 		}, over(`sum by (cluster, reason) (max by (cluster, deviceclass, reason) (dra_class_devices_down{@classes}) > 0)`, "{{cluster}} {{reason}}")),
 		timeline(12, about{
 			title: "Share of devices that is unhealthy, by model", unit: units.PercentUnit,
-			reads: "Of the watched time of all devices, by hardware. Whatever the class.",
+			reads: "Of the watched time of all devices, by hardware. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
 		}, recorded(`sum by (cluster, model) (last_over_time(model_kind:dra_incident_seconds:increase5m{@fleet, kind="unhealthy"}[10m]))

@@ -129,7 +129,7 @@ func workloadQueues() []panel {
 		),
 		listing(12, 8, about{
 			title: "ComputeDomains", unit: units.Short,
-			reads: "Nodes to join, ready nodes, and bound pods. Without pods, a domain has no nodes. Whatever the workload kind.",
+			reads: "Nodes to join, ready nodes, and bound pods. Without pods, a domain has no nodes. Not filtered by workload kind.",
 			empty: "there is none, or no cluster role reads computedomains.resource.nvidia.com",
 		}, []key{
 			{label: "cluster", title: "Cluster"},
@@ -153,7 +153,7 @@ func workloadStarts() []panel {
 		}, over(`sum by (cluster, state) (max by (`+workloadLabels+`, state) (dra_workload_pods{@workloads}))`, "{{cluster}} {{state}}")),
 		timeline(12, about{
 			title: "Duration of starts (p95)", unit: units.Seconds,
-			reads: "From the first pod's creation until all have started. Whatever the namespace.",
+			reads: "From the first pod's creation until all have started. Not filtered by namespace.",
 			empty: "none has started since the cluster role has, or it is not scraped",
 		}, over(`histogram_quantile(0.95, sum by (cluster, workload_kind, queue, le) (
   increase(dra_workload_start_duration_seconds_bucket{@fleet, workload_kind=~"$kind"}[$__rate_interval])

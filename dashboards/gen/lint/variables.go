@@ -133,7 +133,7 @@ func (b board) repeats(name string) bool {
 // reason for having no data does not count: it names nodes and namespaces often.
 func (p panel) disowns(v variable) bool {
 	reads, _, _ := strings.Cut(strings.ToLower(p.Description), "\n\nno data: ")
-	disowning := regexp.MustCompile(`not follow|neither|whatever`)
+	disowning := regexp.MustCompile(`not filtered|neither|whatever`)
 	for sentence := range strings.SplitSeq(reads, ". ") {
 		if disowning.MatchString(sentence) && (strings.Contains(sentence, strings.ToLower(v.Label)) || strings.Contains(sentence, v.Name)) {
 			return true
@@ -152,7 +152,7 @@ func followsVariables(b board, say report) {
 			}
 			for _, t := range p.Targets {
 				if !slices.Contains(variablesOf(t.Expr), v.Name) {
-					say(p.Title, "query %s does not ask for $%s, and the description does not say so: does not follow the %s", t.RefID, v.Name, strings.ToLower(v.Label))
+					say(p.Title, "query %s does not ask for $%s, and the description does not say so: not filtered by %s", t.RefID, v.Name, strings.ToLower(v.Label))
 				}
 			}
 		}
