@@ -99,7 +99,7 @@ func budgetTable() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Availability by class", unit: units.PercentUnit,
-			reads: "Share not down in 28 days, and the rest of the error budget for 99 %; below 0 it is used up. Cordons do not count.",
+			reads: "Share not down in 28 days, and the rest of the error budget for 99 %; below 0 it is used up. Cordons and taint rules do not count.",
 			empty: noPermission,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class", last: true}},
 			column{title: "Available", unit: units.PercentUnit, expr: "1 - " + by + "(avg_over_time(class:dra_class_devices_down:ratio{@classes}[28d]))"},
@@ -118,7 +118,7 @@ func reliabilityHistory() []panel {
 		}, recorded(`sum by (cluster, kind) (last_over_time(model_kind:dra_incidents:increase5m{@fleet}[10m]))`, "{{cluster}} {{kind}}")),
 		timeline(12, about{
 			title: "Share of each class that is down", unit: units.PercentUnit,
-			reads: "Share of devices, without cordons.",
+			reads: "Share of devices, without cordons and taint rules.",
 			empty: noPermission,
 		}, over(`max by (cluster, deviceclass) (class:dra_class_devices_down:ratio{@classes})`, "{{cluster}} {{deviceclass}}")),
 		stacked(12, about{
