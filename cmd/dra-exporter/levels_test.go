@@ -147,12 +147,10 @@ func countLevels(rows []metric.Row, name string) (counts [3]int) {
 
 func countsText(counts [3]int) string {
 	full, standard := counts[metric.LevelFull], counts[metric.LevelDefault]
-	switch {
-	case standard == full || standard == 0:
+	if standard == full || standard == 0 {
 		return strconv.Itoa(full)
-	default:
-		return fmt.Sprintf("%d→%d", full, standard)
 	}
+	return fmt.Sprintf("%d→%d", full, standard)
 }
 
 // levelOf returns the first level that has the family.
