@@ -197,9 +197,9 @@ func apart(all, node, cluster, both []setting) (own []setting, as string) {
 	case len(common(all, cluster)) == len(cluster):
 		return without(all, cluster), "Takes all flags of `dra-exporter cluster` too."
 	}
-	of := common(all, both)
-	if len(of) < 2 { // a reference would be longer
+	inBoth := common(all, both)
+	if len(inBoth) < 2 { // a reference would be longer
 		return all, ""
 	}
-	return without(all, both), "Of both roles' flags it takes " + settingNames(of) + "."
+	return without(all, both), "Of both roles' flags it takes " + settingNames(inBoth) + "."
 }

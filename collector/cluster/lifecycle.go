@@ -221,7 +221,7 @@ func (l *lifecycle) applyPod(u *update, nodes map[string]*dra.Node) {
 	}
 	if !object.Sandbox.IsZero() && !p.sandbox.set() {
 		p.sandbox, p.sandboxWithStart = at, !object.Started.IsZero()
-		if p.reportSandbox(nodes) {
+		if p.hasPromptSandbox(nodes) {
 			l.observeClock(clockNode, object.Node, object.Sandbox, u.Change)
 			if at.live && !p.sandboxWithStart && !p.preparesNothing() {
 				p.preparationDone = true
@@ -255,10 +255,10 @@ func (l *lifecycle) observeClock(kind clockKind, node string, written time.Time,
 	}
 }
 
-// reportSandbox reports whether the pod's kubelet reports at once that its
+// hasPromptSandbox reports whether the pod's kubelet reports at once that its
 // sandbox is ready. A node that is not known counts as one that does not; what
 // was known of it once stays.
-func (p *podProgress) reportSandbox(nodes map[string]*dra.Node) bool {
+func (p *podProgress) hasPromptSandbox(nodes map[string]*dra.Node) bool {
 	if node := nodes[p.pod.object.Node]; node != nil && node.SandboxPrompt {
 		p.reportsSandbox = true
 	}
@@ -382,7 +382,7 @@ func (l *lifecycle) endStart(p *podProgress, nodes map[string]*dra.Node) {
 	switch {
 	case p.preparesNothing() && !p.preparationDone:
 		l.endPodPhase(phaseStart, p, p.boundAt(), end)
-	case !p.reportSandbox(nodes):
+	case !p.hasPromptSandbox(nodes):
 		l.endPodPhase(phasePreparationStart, p, p.boundAt(), end)
 	case p.sandbox.set():
 		if p.sandboxWithStart {

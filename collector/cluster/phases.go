@@ -103,7 +103,7 @@ func decidePhase(p *podEntry, r *reference, nodes map[string]*dra.Node) (phase s
 	switch {
 	case claim.NoPreparation:
 		return phaseStart, bound
-	case !p.progress.reportSandbox(nodes):
+	case !p.progress.hasPromptSandbox(nodes):
 		return phasePreparationStart, bound
 	case p.object.Sandbox.IsZero():
 		return phasePreparation, bound

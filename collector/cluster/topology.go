@@ -52,7 +52,7 @@ func (t *topology) apply(u *update) {
 }
 
 // update runs once per step. It updates the spans of workloads.
-func (t *topology) update(nodes map[string]*dra.Node, all map[workloadName]*workloadEntry, supply *dra.Supply) {
+func (t *topology) update(nodes map[string]*dra.Node, entries map[workloadName]*workloadEntry, supply *dra.Supply) {
 	if t.outdated {
 		t.levels = [dra.TopologyLevels]bool{}
 		for _, node := range nodes {
@@ -66,7 +66,7 @@ func (t *topology) update(nodes map[string]*dra.Node, all map[workloadName]*work
 		t.outdated = true
 	}
 	t.supply = cmp.Or(supply, t.supply)
-	for _, entry := range all {
+	for _, entry := range entries {
 		if span := &entry.span; t.outdated || !span.known {
 			previous := *span
 			span.domains, span.least = t.measureSpan(entry, nodes)

@@ -194,7 +194,7 @@ func (b *traceBuilder) nodeSegments() []segment {
 		last.phase = phaseStart
 		return []segment{last}
 	}
-	if !b.pod.reportSandbox(b.nodes) {
+	if !b.pod.hasPromptSandbox(b.nodes) {
 		return []segment{last}
 	}
 	var sandbox timestamp

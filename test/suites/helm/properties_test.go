@@ -504,6 +504,10 @@ func TestAcceptedValues(t *testing.T) {
 		"cluster: {resources: null, nodeSelector: null, affinity: null, podAnnotations: null, podLabels: null}",
 		"{otlp: {endpoint: null}, rules: {alertLabels: null, disabledAlerts: null}, dashboards: {labels: null, annotations: null}}",
 		"monitoring: {labels: null, relabelings: null, interval: 1m30s, scrapeTimeout: 1m15s}",
+		"{monitoring: {interval: 5m}, node: {extraArgs: [--ledger.grace=10m]}}",
+		"{monitoring: {interval: 5m}, node: {env: [{name: DRA_EXPORTER_LEDGER_GRACE, value: 10m}]}}",
+		"{monitoring: {interval: 5m}, node: {enabled: false}}",
+		"cluster: {resources: {requests: {cpu: 1.5, memory: .5Gi}, limits: {cpu: '2', memory: 1e9, ephemeral-storage: 1Ei}}}",
 		"serviceAccounts: {node: {create: false, name: default}}",
 		"links: {grafana: null, runbooks: null, cluster: null}",
 	} {

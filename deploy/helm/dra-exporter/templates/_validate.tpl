@@ -24,7 +24,7 @@
 {{- if and (include "dra-exporter.monitoring.enabled" .) (gt (include "dra-exporter.milliseconds" .Values.monitoring.scrapeTimeout | int64) (include "dra-exporter.milliseconds" .Values.monitoring.interval | int64)) -}}
 {{- fail (printf "monitoring.scrapeTimeout (%s) is longer than monitoring.interval (%s): the operator ignores such a monitor, and nothing is scraped; shorten it" .Values.monitoring.scrapeTimeout .Values.monitoring.interval) -}}
 {{- end -}}
-{{- if and (include "dra-exporter.monitoring.enabled" .) .Values.node.enabled (gt (include "dra-exporter.milliseconds" .Values.monitoring.interval | int64) 150000) (not (regexMatch "--ledger\\.grace" (toYaml .Values.node.extraArgs))) -}}
+{{- if and (include "dra-exporter.monitoring.enabled" .) .Values.node.enabled (gt (include "dra-exporter.milliseconds" .Values.monitoring.interval | int64) 150000) (not (regexMatch "--ledger\\.grace|DRA_EXPORTER_LEDGER_GRACE" (printf "%s %s" (toYaml .Values.node.extraArgs) (toYaml .Values.node.env)))) -}}
 {{- fail (printf "monitoring.interval (%s) is longer than 2m30s, half of --ledger.grace (5m): the last values of an ended claim would not be scraped; shorten it, or set --ledger.grace in node.extraArgs to twice the interval" .Values.monitoring.interval) -}}
 {{- end -}}
 {{- range $key := list "severity" "scope" -}}

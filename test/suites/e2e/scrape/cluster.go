@@ -132,8 +132,8 @@ func StagesNarrow(p *Page) (broken []error) {
 			continue
 		}
 		for i, stage := range Stages()[1:] {
-			if before := Stages()[i]; request[stage] > request[before] || request[stage] < 0 {
-				broken = append(broken, fmt.Errorf("the request %s has %v at %s and %v at %s", key, request[before], before, request[stage], stage))
+			if previous := Stages()[i]; request[stage] > request[previous] || request[stage] < 0 {
+				broken = append(broken, fmt.Errorf("the request %s has %v at %s and %v at %s", key, request[previous], previous, request[stage], stage))
 			}
 		}
 	}
