@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 // alertmanager has the programs of one version.
@@ -109,7 +111,7 @@ func (a alertmanager) check(t *testing.T, file string) {
 // start runs it with a configuration, and returns its URL.
 func (a alertmanager) start(t *testing.T, file string) string {
 	t.Helper()
-	address := freeAddress(t)
+	address := porttest.OneAddress(t)
 	start(t, a.server, "http://"+address+"/-/ready", "--config.file="+file, "--storage.path="+t.TempDir(),
 		"--web.listen-address="+address, "--cluster.listen-address=")
 	return "http://" + address

@@ -3,7 +3,6 @@ package compose
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -67,14 +66,4 @@ func eventually(t *testing.T, what string, check func() error) {
 		}
 	}
 	t.Fatalf("wait for %s: %v", what, err)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 // TestRunning runs the demo, Prometheus and Alertmanager with the files of
@@ -27,7 +29,7 @@ func TestRunning(t *testing.T) {
 	if output, err := exec.Command(program("prometheus/promtool"), "check", "config", file).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	address := freeAddress(t)
+	address := porttest.OneAddress(t)
 	prometheus := "http://" + address
 	start(t, program("prometheus/prometheus"), prometheus+"/-/ready", "--config.file="+file,
 		"--storage.tsdb.path="+filepath.Join(t.TempDir(), "data"), "--web.listen-address="+address)
@@ -93,7 +95,7 @@ func startDemo(t *testing.T) (node, cluster string) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	service := project(t).Services["demo"]
-	node, cluster = freeAddress(t), freeAddress(t)
+	node, cluster = porttest.OneAddress(t), porttest.OneAddress(t)
 	var arguments []string
 	for _, argument := range service.Command {
 		argument = strings.Replace(argument, "--web.listen-address=:9420", "--web.listen-address="+node, 1)

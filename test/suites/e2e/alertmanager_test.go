@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/cluster"
 )
 
@@ -48,7 +49,7 @@ func (n notification) String() string {
 // startAlertmanager runs one until the test ends.
 func startAlertmanager(t *testing.T, name string) *alertmanager {
 	t.Helper()
-	a := &alertmanager{address: freeAddress(t), webhook: &webhookReceiver{}}
+	a := &alertmanager{address: porttest.OneAddress(t), webhook: &webhookReceiver{}}
 	webhook := httptest.NewServer(a.webhook)
 	folder := t.TempDir()
 	file := filepath.Join(folder, "alertmanager.yaml")

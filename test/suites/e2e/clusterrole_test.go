@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/cluster"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/scrape"
 )
@@ -74,7 +75,7 @@ func runClusterRole(ctx context.Context, name, account string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	address, err := unusedAddress()
+	address, err := porttest.Address()
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/cluster"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/scrape"
 )
@@ -202,7 +203,7 @@ func startDomainController(t *testing.T, folder string) {
 	for _, library := range regexp.MustCompile(`/\S+\.so\S*`).FindAllString(string(linked), -1) {
 		files[library] = library
 	}
-	endpoint := fmt.Sprintf("127.0.0.1:%d", freePort(t, "127.0.0.1"))
+	endpoint := porttest.OneAddress(t)
 	startInRoot(t, "compute-domain-controller", files, []string{
 		"--kubeconfig=/kubeconfig", "--pod-name=e2e", "--namespace=domains",
 		"--image-name=localhost/pause:1", "--log-verbosity-cd-daemon=1", "--http-endpoint=" + endpoint,

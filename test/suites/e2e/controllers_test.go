@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/cluster"
 )
 
@@ -63,7 +64,11 @@ func startControllers(t *testing.T, namespace string, all ...controller) {
 	}
 	for _, of := range all {
 		of.install(t)
-		probes, webhooks := freePort(t, "127.0.0.1"), freePort(t, host)
+		ports, err := porttest.Unused("", 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		probes, webhooks := ports[0], ports[1]
 		file := written(t, of.configuration+fmt.Sprintf(`
 health: {healthProbeBindAddress: "127.0.0.1:%d"}
 metrics: {bindAddress: "0"}
@@ -175,17 +180,6 @@ func (c controller) registerWebhooks(t *testing.T, namespace, url string, author
 			t.Error(err)
 		}
 	})
-}
-
-// freePort returns a port of an address that nothing listens on.
-func freePort(t *testing.T, host string) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // applyEventually applies objects until the API server accepts them: webhooks and kinds

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 // startClusterDashboards starts a Prometheus that scrapes the real cluster:
@@ -70,7 +72,7 @@ func failingJob(t *testing.T) object {
 // absentJob scrapes an agent that does not exist.
 func absentJob(t *testing.T) object {
 	t.Helper()
-	return jobOf("dead", &hostAgent{url: "http://" + freeAddress(t) + "/"})
+	return jobOf("dead", &hostAgent{url: "http://" + porttest.OneAddress(t) + "/"})
 }
 
 // jobOf scrapes an agent on the host as that of another cluster, although it

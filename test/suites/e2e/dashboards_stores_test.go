@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/queries"
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 // dashboardServer is a Prometheus server on which tests evaluate the queries
@@ -30,7 +31,7 @@ const demoNode = "gpu-node-1"
 
 func startDemo(t *testing.T) demo {
 	t.Helper()
-	d := demo{freeAddress(t), freeAddress(t)}
+	d := demo{porttest.OneAddress(t), porttest.OneAddress(t)}
 	t.Cleanup(func() {
 		if err := shared.EndProgram("demo"); err != nil {
 			t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/cluster"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/scrape"
 )
@@ -43,7 +44,7 @@ func runHostAgent(t *testing.T, devices *hardware, kubeletSocket string) *hostAg
 func (a *hostAgent) launch(t *testing.T, agent *exec.Cmd) {
 	t.Helper()
 	folder := t.TempDir()
-	address := freeAddress(t)
+	address := porttest.OneAddress(t)
 	a.url, a.log = "http://"+address+"/", filepath.Join(folder, "log")
 	log, err := os.Create(a.log)
 	if err != nil {

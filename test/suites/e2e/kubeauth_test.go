@@ -16,6 +16,7 @@ import (
 	authenticationapi "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/cluster"
 )
 
@@ -138,7 +139,7 @@ type authRole struct{ name, url, log string }
 
 func startAuthRole(t *testing.T, role, account string) *authRole {
 	t.Helper()
-	folder, address := t.TempDir(), freeAddress(t)
+	folder, address := t.TempDir(), porttest.OneAddress(t)
 	kubeconfig, err := accountKubeconfig(t.Context(), folder, account)
 	if err != nil {
 		t.Fatal(err)

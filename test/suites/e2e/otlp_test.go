@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/cluster"
 )
 
@@ -38,7 +39,7 @@ type collector struct {
 // startCollector runs a collector on this machine until the test ends.
 func startCollector(t *testing.T, name string) *collector {
 	t.Helper()
-	free := freeAddresses(t, 3)
+	free := porttest.Addresses(t, 3)
 	return startCollectorAt(t, name, free[0], free[1], free[2])
 }
 
@@ -121,7 +122,7 @@ type sender struct {
 // ends, with the permissions of the role's account.
 func startSender(t *testing.T, name, account string, env, args []string) *sender {
 	t.Helper()
-	address := freeAddress(t)
+	address := porttest.OneAddress(t)
 	s := &sender{name: name, url: "http://" + address + "/"}
 	kubeconfig, err := accountKubeconfig(t.Context(), t.TempDir(), account)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/cluster"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/scrape"
 )
@@ -53,7 +54,7 @@ func serve(t *testing.T, name string, what serverConfig) *prometheus {
 	t.Helper()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "prometheus.yaml")
-	address := freeAddress(t)
+	address := porttest.OneAddress(t)
 	text, err := yaml.Marshal(what.config(address))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/cluster"
 	"github.com/dra-exporter/dra-exporter/test/suites/e2e/scrape"
 )
@@ -86,7 +87,7 @@ func (d *restrictedAgent) launch(t *testing.T, account string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := porttest.OneAddress(t)
 	args := []string{d.role, "--kubeconfig=" + kubeconfig, "--web.listen-address=" + address}
 	if d.role == "node" {
 		config := filepath.Join(folder, "devices.yaml")

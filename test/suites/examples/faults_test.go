@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 // names returns the first groups of all matches.
@@ -59,7 +61,7 @@ func TestFaults(t *testing.T) {
 			unknown(t, server.URL, fault.says)
 		})
 	}
-	t.Run("away", func(t *testing.T) { unknown(t, "http://"+freeAddress(t), "refused") })
+	t.Run("away", func(t *testing.T) { unknown(t, "http://"+porttest.OneAddress(t), "refused") })
 	t.Run("no such name", func(t *testing.T) { unknown(t, "http://agent.invalid:9420", "http://agent.invalid:9420") })
 }
 

@@ -6,7 +6,6 @@ package examples
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 const repository = "../../.."
@@ -50,7 +51,7 @@ func startDemo(t *testing.T, more ...string) (node, cluster string) {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	node, cluster = freeAddress(t), freeAddress(t)
+	node, cluster = porttest.OneAddress(t), porttest.OneAddress(t)
 	arguments := append([]string{"demo", "--web.listen-address=" + node, "--cluster.listen-address=" + cluster}, more...)
 	start(t, demo, "http://"+node+"/-/ready", arguments...)
 	return "http://" + node, "http://" + cluster
@@ -74,7 +75,7 @@ func startPrometheus(t *testing.T, rules string, instances map[string]string) st
 	if err := os.WriteFile(file, []byte(configuration.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := porttest.OneAddress(t)
 	start(t, filepath.Join("..", "..", ".bin", "prometheus", "prometheus"), "http://"+address+"/-/ready",
 		"--config.file="+file, "--storage.tsdb.path="+filepath.Join(t.TempDir(), "data"), "--web.listen-address="+address)
 	return "http://" + address
@@ -108,16 +109,6 @@ func eventually(t *testing.T, what string, check func() error) {
 		}
 	}
 	t.Fatalf("wait for %s: %v", what, err)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 func read(t *testing.T, path ...string) string {

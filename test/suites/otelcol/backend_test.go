@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/otelcol/compare"
 )
 
@@ -48,7 +49,7 @@ service:
 // of their resources. It drops data without the attribute.
 func startBackend(t *testing.T, key string) *backend {
 	t.Helper()
-	folder, addresses := t.TempDir(), freeAddresses(t, 3)
+	folder, addresses := t.TempDir(), porttest.Addresses(t, 3)
 	b := &backend{grpc: addresses[0], http: addresses[1], folder: folder}
 	text := strings.NewReplacer("HEALTH", addresses[2], "GRPC", b.grpc, "HTTP", b.http, "FOLDER", folder, "KEY", key).Replace(backendConfig)
 	file := filepath.Join(folder, "config.yaml")

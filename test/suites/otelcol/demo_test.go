@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/otelcol/compare"
 )
 
@@ -32,7 +33,7 @@ func startDemo(t *testing.T, arguments ...string) *demo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addresses := freeAddresses(t, 2)
+	addresses := porttest.Addresses(t, 2)
 	arguments = append([]string{"demo", "--web.listen-address=" + addresses[0], "--cluster.listen-address=" + addresses[1]}, arguments...)
 	if !slices.ContainsFunc(arguments, func(a string) bool { return strings.HasPrefix(a, "--otlp.interval=") }) {
 		arguments = append(arguments, "--otlp.interval=1s")

@@ -17,6 +17,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/model"
 	"github.com/dra-exporter/dra-exporter/internal/otlp"
 	"github.com/dra-exporter/dra-exporter/internal/otlp/settings"
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 // TestGoneInPrometheus: a histogram that a push no longer has, has no value in
@@ -76,7 +77,7 @@ func startPrometheus(t *testing.T) (url string) {
 	if err := os.WriteFile(config, []byte("storage: {tsdb: {out_of_order_time_window: 10m}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := freeAddresses(t, 1)[0]
+	server := porttest.OneAddress(t)
 	start(t, program("prometheus/prometheus"), "http://"+server+"/-/ready", nil, "--config.file="+config, "--web.enable-otlp-receiver",
 		"--storage.tsdb.path="+filepath.Join(t.TempDir(), "data"), "--web.listen-address="+server)
 	return "http://" + server

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 // startDeployed runs a collector with a shipped configuration, and returns the
@@ -23,7 +25,7 @@ func startDeployed(t *testing.T, name string, env ...string) (grpc string) {
 
 func startConfigured(t *testing.T, arguments []string, env ...string) (grpc string) {
 	t.Helper()
-	addresses := freeAddresses(t, 4)
+	addresses := porttest.Addresses(t, 4)
 	host, port, _ := strings.Cut(addresses[3], ":")
 	env = append(env, "HEALTH_ENDPOINT="+addresses[0], "OTLP_GRPC_ENDPOINT="+addresses[1], "OTLP_HTTP_ENDPOINT="+addresses[2],
 		"TELEMETRY_HOST="+host, "TELEMETRY_PORT="+port)
@@ -58,7 +60,7 @@ func TestPrometheus(t *testing.T) {
 	if err := os.WriteFile(config, []byte("global: {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := freeAddresses(t, 1)[0]
+	server := porttest.OneAddress(t)
 	start(t, program("prometheus/prometheus"), "http://"+server+"/-/ready", nil, "--config.file="+config, "--web.enable-otlp-receiver",
 		"--storage.tsdb.path="+filepath.Join(t.TempDir(), "data"), "--web.listen-address="+server)
 	grpc := startDeployed(t, "prometheus.yaml", "PROMETHEUS_URL=http://"+server)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -100,14 +101,21 @@ func run(t *testing.T, command *exec.Cmd) {
 	})
 }
 
+// freeAddress returns an address of this machine on which no process listens. Its port
+// is below those that the system uses for the near end of connections and for
+// listeners on port 0, so that no other process takes it before the program that it is
+// meant for. (test/fakes/porttest is of a module that this one cannot import.)
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(14000)))
+		if err == nil {
+			defer listener.Close()
+			return listener.Addr().String()
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // until polls for minutes, because the machine may be busy.

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 // registryConfig is the configuration of the registry. Its arguments are the
@@ -24,7 +25,7 @@ http: {addr: %q}
 // prepare starts the registry and makes two keys: the signer's, and another one
 // that signs nothing.
 func (r *rehearsal) prepare(ctx context.Context) error {
-	address, err := freeAddress()
+	address, err := porttest.Address()
 	if err != nil {
 		return err
 	}
@@ -63,15 +64,6 @@ func (r *rehearsal) cosign() string { return filepath.Join(r.bin, "rehearsal", "
 // signFlags are the flags with which cosign signs with a key, and asks no service.
 func signFlags(key string) []string {
 	return []string{"--key=" + key + ".key", "--use-signing-config=false", "--tlog-upload=false"}
-}
-
-// freeAddress returns an address on the loopback interface that was free.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // service is a program that runs until it is stopped.

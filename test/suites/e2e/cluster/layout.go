@@ -3,9 +3,10 @@ package cluster
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
+
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 // folderPrefix is the prefix of every cluster's folder, by which leftovers of
@@ -79,20 +80,9 @@ type ports struct {
 }
 
 func freePorts() (ports, error) {
-	var p ports
-	var listeners []net.Listener
-	defer func() {
-		for _, l := range listeners {
-			l.Close()
-		}
-	}()
-	for _, port := range []*int{&p.etcd, &p.etcdPeer, &p.apiserver, &p.controllerManager, &p.scheduler, &p.kubelet, &p.kubeletHealth} {
-		l, err := net.Listen("tcp", ":0")
-		if err != nil {
-			return ports{}, fmt.Errorf("find a free port: %w", err)
-		}
-		listeners = append(listeners, l)
-		*port = l.Addr().(*net.TCPAddr).Port
+	p, err := porttest.Unused("", 7)
+	if err != nil {
+		return ports{}, err
 	}
-	return p, nil
+	return ports{p[0], p[1], p[2], p[3], p[4], p[5], p[6]}, nil
 }

@@ -8,13 +8,14 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 )
 
 // controlPlane is etcd and the API server.
@@ -26,7 +27,7 @@ type controlPlane struct {
 // startPlane starts both and returns when the API server is ready. Its files
 // are in the folder. stop ends it.
 func startPlane(ctx context.Context, programs, folder string) (*controlPlane, error) {
-	ports, err := freePorts(3)
+	ports, err := porttest.Unused("127.0.0.1", 3)
 	if err != nil {
 		return nil, err
 	}
@@ -115,18 +116,4 @@ func writeKey(path string) error {
 	}
 	block := pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
 	return os.WriteFile(path, pem.EncodeToMemory(&block), 0o600)
-}
-
-// freePorts returns ports on which no process listens now.
-func freePorts(count int) ([]int, error) {
-	ports := make([]int, count)
-	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		defer listener.Close()
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
-	}
-	return ports, nil
 }

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/test/fakes/porttest"
 	"github.com/dra-exporter/dra-exporter/test/suites/gpukit/child"
 )
 
@@ -44,7 +44,7 @@ func startAgent(ctx context.Context, o Options, files agentFiles) (*agent, error
 }
 
 func tryAgent(ctx context.Context, o Options, files agentFiles) (*agent, error) {
-	address, err := freeAddress()
+	address, err := porttest.Address()
 	if err != nil {
 		return nil, err
 	}
@@ -79,16 +79,6 @@ func tryAgent(ctx context.Context, o Options, files agentFiles) (*agent, error) 
 		return nil, fmt.Errorf("start the agent: %w; the last lines of its log:\n%s", err, lastLines(o.Log))
 	}
 	return a, nil
-}
-
-// freeAddress is an address on which nothing listens now.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("choose a port: %w", err)
-	}
-	defer listener.Close()
-	return listener.Addr().String(), nil
 }
 
 func (a *agent) waitUntilReady(ctx context.Context, o Options) error {
