@@ -188,7 +188,7 @@ rules: $(PROMTOOL) ## check and test rules, alerts, runbooks and dashboards as P
 	$(PROMTOOL) test rules alerts/tests/*.yaml
 	cd test/suites/prometheus && go vet ./... && go test -count=1 ./...
 
-dashboards: ## write dashboards/*.json from dashboards/gen
+dashboards: ## write dashboards/*/*.json from dashboards/gen
 	cd dashboards/gen && go run . -out ..
 
 exported: ## dashboards and rules for servers without honorLabels, to dist/exported

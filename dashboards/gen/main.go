@@ -6,11 +6,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/boards"
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/exported"
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 )
 
 func main() {
@@ -39,19 +42,39 @@ func run(out, rules string) error {
 	return writeRules(out, rules)
 }
 
-// writeBoards writes each dashboard to a file that is named after it.
+// writeBoards writes each dashboard to a file that is named after it, in the folder of
+// its set, and for each set what makes ConfigMaps of them.
 func writeBoards(folder string, rewrite func([]byte) ([]byte, error)) error {
+	texts := map[string][]byte{}
 	for _, board := range boards.All() {
 		text, err := board.JSON()
 		if err != nil {
 			return err
 		}
-		if text, err = rewrite(text); err != nil {
-			return fmt.Errorf("rewrite %s: %w", board.File(), err)
+		if texts[board.Name()], err = rewrite(text); err != nil {
+			return fmt.Errorf("rewrite %s: %w", board.Name(), err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, board.File()), text, 0o644); err != nil {
+	}
+	for _, set := range sets.All() {
+		within := filepath.Join(folder, set.Name)
+		if err := os.MkdirAll(within, 0o755); err != nil {
 			return err
 		}
+		for _, name := range set.Dashboards {
+			if texts[name] == nil {
+				return fmt.Errorf("no code makes the dashboard %s of the set %s", name, set.Name)
+			}
+			if err := os.WriteFile(filepath.Join(within, name+".json"), texts[name], 0o644); err != nil {
+				return err
+			}
+			delete(texts, name)
+		}
+		if err := os.WriteFile(filepath.Join(within, "kustomization.yaml"), set.Kustomization(), 0o644); err != nil {
+			return err
+		}
+	}
+	if len(texts) > 0 {
+		return fmt.Errorf("no set has the dashboards %v", slices.Sorted(maps.Keys(texts)))
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ func All() []Board {
 		allocationDetails(),
 		allocationKubernetes(),
 		capacity(),
+		rightSizing(),
 		reliability(),
 		health(),
 		healthDetails(),
@@ -92,7 +93,7 @@ func (b Board) build() (dashboard.Dashboard, error) {
 	builder := dashboard.NewDashboardBuilder(b.Title).
 		Uid(b.UID).
 		Description(b.description).
-		Tags([]string{tag, "kubernetes"}).
+		Tags(b.tags()).
 		Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Time(from, "now").
@@ -162,19 +163,37 @@ func numbered(p dashboard.PanelOrRowPanel, last uint32) uint32 {
 	return last
 }
 
-// detailLinks lead from a board to its details, and from details to their board.
+// detailLinks lead from a board to its details, and from details to their board. The
+// details may be of a set that is not installed: Grafana shows those that it has with
+// their tag.
 func (b Board) detailLinks() (links []cog.Builder[dashboard.DashboardLink]) {
 	for _, other := range All() {
-		if other.detailsOf == b.UID || other.UID == b.detailsOf {
-			links = append(links, dashboard.NewDashboardLinkBuilder(strings.TrimPrefix(other.Title, "DRA / ")).
+		title := strings.TrimPrefix(other.Title, "DRA / ")
+		switch {
+		case other.UID == b.detailsOf:
+			links = append(links, dashboard.NewDashboardLinkBuilder(title).
 				Type(dashboard.DashboardLinkTypeLink).
 				Icon("dashboard").
 				Url("/d/"+other.UID).
 				KeepTime(true).
 				IncludeVars(true))
+		case other.detailsOf == b.UID && len(links) == 0:
+			links = append(links, dashboard.NewDashboardLinkBuilder("Details").
+				Type(dashboard.DashboardLinkTypeDashboards).
+				Tags([]string{b.UID + details}).
+				KeepTime(true).
+				IncludeVars(true))
 		}
 	}
 	return links
+}
+
+// tags are what Grafana's menus and links find the board by.
+func (b Board) tags() []string {
+	if b.detailsOf == "" {
+		return []string{tag, "kubernetes"}
+	}
+	return []string{tag, "kubernetes", b.detailsOf + details}
 }
 
 // menu lists all dashboards of ours, with the time range and the variables kept.
@@ -192,5 +211,5 @@ func source() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
 
-// File is the name of the file: claims.json.
-func (b Board) File() string { return strings.TrimPrefix(b.UID, "dra-") + ".json" }
+// Name is that of the file without .json: claims.
+func (b Board) Name() string { return strings.TrimPrefix(b.UID, "dra-") }

@@ -2,11 +2,14 @@ package boards
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/lint"
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 )
 
 // committed is the folder of the dashboards that people import.
@@ -52,25 +55,40 @@ func TestLinksLeadToBoards(t *testing.T) {
 // TestFilesAreGenerated: `make dashboards` writes the files. The test fails if one
 // of them was edited, or was not written again.
 func TestFilesAreGenerated(t *testing.T) {
-	known := map[string]bool{}
+	want := map[string][]byte{}
+	texts := map[string][]byte{}
 	for _, b := range All() {
-		known[b.File()] = true
-		text, err := os.ReadFile(filepath.Join(committed, b.File()))
+		texts[b.Name()] = generated(t, b)
+	}
+	for _, set := range sets.All() {
+		want[filepath.Join(set.Name, "kustomization.yaml")] = set.Kustomization()
+		for _, name := range set.Dashboards {
+			want[filepath.Join(set.Name, name+".json")] = texts[name]
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(want)) {
+		text, err := os.ReadFile(filepath.Join(committed, file))
 		if err != nil {
 			t.Errorf("make dashboards: %v", err)
 			continue
 		}
-		if !bytes.Equal(text, generated(t, b)) {
-			t.Errorf("%s is not what the code writes: make dashboards", b.File())
+		if !bytes.Equal(text, want[file]) {
+			t.Errorf("%s is not what the code writes: make dashboards", file)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(committed, "*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if !known[filepath.Base(file)] {
-			t.Errorf("no board writes %s", filepath.Base(file))
+	for _, pattern := range []string{"*/*.json", "*.json", "*/kustomization.yaml", "kustomization.yaml"} {
+		files, err := filepath.Glob(filepath.Join(committed, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			name, err := filepath.Rel(committed, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want[name] == nil {
+				t.Errorf("nothing writes %s", name)
+			}
 		}
 	}
 }

@@ -19,7 +19,7 @@ func capacity() Board {
 	return Board{
 		UID:         uidCapacity,
 		Title:       "DRA / Capacity",
-		description: "How many more claims of each class fit and what limits them, fragmentation, stranded devices, and use of claims. Needs a cluster role that reads nodes, pods, claims, DeviceClasses and ResourceSlices.",
+		description: "How many more claims of each class fit and what limits them, fragmentation and stranded devices. Needs a cluster role that reads nodes, pods, claims, DeviceClasses and ResourceSlices.",
 		from:        "now-24h",
 		variables: []cog.Builder[dashboard.VariableModel]{
 			dataSource(), cluster(),
@@ -28,7 +28,7 @@ func capacity() Board {
 		rows: []row{
 			{panels: slices.Concat(capacityNumbers(), headroomTable(), strandedTable())},
 			{title: "History", panels: capacityHistory()},
-			{title: "Idle nodes and right-sizing", panels: append(idleNodes(), rightSizing()...)},
+			{title: "Idle nodes", panels: idleNodes()},
 		},
 	}
 }
@@ -165,39 +165,6 @@ func idleNodes() []panel {
 			column{title: "Pods", unit: units.Short, expr: `max by (cluster, node, reason) (dra_idle_node_obstacles{@fleet})`},
 			column{title: "Devices", unit: units.Short, expr: `max by (cluster, node, reason) (dra_idle_node_obstacles{@fleet}) * 0
 + on (cluster, node) group_left () ` + devicesIn("free", "cluster, node")},
-		),
-	}
-}
-
-const requesterLabels = "cluster, namespace, requester_kind, requester, deviceclass"
-
-// rightSizing is what claims use at most of what they hold. dra-exporter advise says what
-// would be enough.
-func rightSizing() []panel {
-	held := `sum by (` + requesterLabels + `) (sum_over_time(requester:dra_claim_device_seconds:increase5m{@classes}[$__range])) / 3600`
-	of := func(by, function, series string) string {
-		return by + ` by (` + requesterLabels + `) (` + function + `requester:` + series + `[$__range]))`
-	}
-	largest := func(what string) string { return what + "\nand on (" + requesterLabels + ") topk(50, " + held + ")" }
-	return []panel{
-		listing(24, 10, about{
-			title: "Largest use of devices in the range", unit: units.Short,
-			reads: "The fifty templates, workloads and claims with most device-hours. Devices used: of a claim in the same five minutes, of the largest claim's; without readings, unused. Memory: the peak, of the smallest device. SM activity, utilization: 99th percentile of five-minute peaks. Without shared devices. See dra-exporter advise.",
-			empty: needsAccounting,
-		}, []key{
-			{label: "cluster", title: "Cluster"},
-			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
-			{label: "requester_kind", title: "Kind"},
-			{label: "requester", title: "Requested by"},
-			{label: "deviceclass", title: "Class"},
-		},
-			column{title: "Device-hours", unit: units.Short, expr: unknownClass("topk(50, " + held + ")")},
-			column{title: "Devices used", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "max_over_time(", "dra_claim_used_devices:max5m{@classes}") +
-				"\n/ " + of("max", "max_over_time(", "dra_claim_devices:max{@classes}")))},
-			column{title: "Memory", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "max_over_time(", `dra_claim_memory_used_bytes:max5m{@classes, attribution!="shared"}`) +
-				"\n/ " + of("min", "min_over_time(", "dra_claim_memory_allocated_bytes:min5m{@classes}")))},
-			column{title: "SM activity", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "quantile_over_time(0.99, ", `dra_claim_engine_active_ratio:max5m{@classes, engine="sm"}`)))},
-			column{title: "Utilization", unit: units.PercentUnit, expr: unknownClass(largest(of("max", "quantile_over_time(0.99, ", `dra_claim_utilization_ratio:max5m{@classes, attribution!="shared"}`)))},
 		),
 	}
 }

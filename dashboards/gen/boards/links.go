@@ -22,6 +22,7 @@ const (
 	uidNode        = "dra-node"
 	uidEfficiency  = "dra-efficiency"
 	uidExporter    = "dra-exporter"
+	uidRightSizing = "dra-rightsizing"
 
 	// details is the end of the UID of the board that has the details of another.
 	details = "-details"

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/chart/copies"
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 )
 
 func main() {
@@ -18,7 +19,11 @@ func main() {
 	if *chart == "" {
 		*chart = filepath.Join(*repository, "deploy", "helm", "dra-exporter")
 	}
-	if err := copies.Write(*repository, *chart); err != nil {
+	belongs, err := sets.Read(*repository)
+	if err == nil {
+		err = copies.Write(*repository, *chart, belongs)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "chart:", err)
 		os.Exit(1) //nolint:forbidigo // this is a command
 	}

@@ -94,7 +94,9 @@ type annotation struct {
 // topLink is a link above all panels.
 type topLink struct {
 	Type, URL, Placement  string
+	Tags                  []string
 	KeepTime, IncludeVars bool
+	AsDropdown            bool
 }
 
 type variable struct {

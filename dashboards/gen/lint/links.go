@@ -46,7 +46,8 @@ func CheckLinks(texts ...[]byte) ([]Problem, error) {
 
 // detailProblems: a board and its details link to each other above all panels, with the
 // time range and the variables. What is chosen on the board is chosen on its details:
-// these have no other variables to choose from.
+// these have no other variables to choose from. The board finds its details by their tag,
+// for they may be of a set that is not installed.
 func detailProblems(details board, boards []board) (all []Problem) {
 	say := func(about board, text string) {
 		all = append(all, Problem{Rule: "link-details", Panel: about.Title, Text: text})
@@ -56,10 +57,16 @@ func detailProblems(details board, boards []board) (all []Problem) {
 		say(details, "there is no board "+detailOf(details.UID)+" that it has the details of")
 		return all
 	}
-	if !boards[at].leadsTo(details.UID) {
-		say(boards[at], "no link above its panels keeps time range and variables on the way to "+details.UID)
+	tag := boards[at].UID + "-details"
+	if !boards[at].leadsTo(func(l topLink) bool {
+		return l.Type == "dashboards" && slices.Equal(l.Tags, []string{tag}) && !l.AsDropdown
+	}) {
+		say(boards[at], "no link above its panels keeps time range and variables on the way to the tag "+tag)
 	}
-	if !details.leadsTo(boards[at].UID) {
+	if !slices.Contains(details.Tags, tag) {
+		say(details, "it has no tag "+tag+", by which "+boards[at].UID+" links to it")
+	}
+	if !details.leadsTo(func(l topLink) bool { return l.Type == "link" && l.URL == "/d/"+boards[at].UID }) {
 		say(details, "no link above its panels keeps time range and variables on the way to "+boards[at].UID)
 	}
 	for _, v := range details.Templating.List {
@@ -70,8 +77,8 @@ func detailProblems(details board, boards []board) (all []Problem) {
 	return all
 }
 
-func (b board) leadsTo(uid string) bool {
-	return slices.Contains(b.Links, topLink{Type: "link", URL: "/d/" + uid, KeepTime: true, IncludeVars: true})
+func (b board) leadsTo(goal func(topLink) bool) bool {
+	return slices.ContainsFunc(b.Links, func(l topLink) bool { return l.KeepTime && l.IncludeVars && goal(l) })
 }
 
 // reference is a link to another dashboard.

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +62,9 @@ func TestUIDGivenTwice(t *testing.T) {
 func detailsOf(t *testing.T, uid, link string) []byte {
 	t.Helper()
 	text := strings.Replace(string(good(t)), `"uid": "dra-good"`, `"uid": "`+uid+`"`, 1)
+	if parent := detailOf(uid); parent != "" {
+		text = strings.Replace(text, `"dra-exporter"`, `"dra-exporter", "`+parent+`-details"`, 1)
+	}
 	return []byte(strings.Replace(text, `"links": [`, `"links": [`+link+`, `, 1))
 }
 
@@ -68,7 +72,7 @@ func detailsOf(t *testing.T, uid, link string) []byte {
 // is chosen.
 func TestDetailsAreOneClickAway(t *testing.T) {
 	const (
-		there = `{"type": "link", "url": "/d/dra-good-details", "keepTime": true, "includeVars": true}`
+		there = `{"type": "dashboards", "tags": ["dra-good-details"], "keepTime": true, "includeVars": true}`
 		back  = `{"type": "link", "url": "/d/dra-good", "keepTime": true, "includeVars": true}`
 	)
 	for name, c := range map[string]struct{ board, details, rule string }{
@@ -77,6 +81,8 @@ func TestDetailsAreOneClickAway(t *testing.T) {
 		"no way back":    {there, there, "link-details"},
 		"time lost":      {strings.Replace(there, `"keepTime": true`, `"keepTime": false`, 1), back, "link-details"},
 		"variables lost": {there, strings.Replace(back, `"includeVars": true`, `"includeVars": false`, 1), "link-details"},
+		"a menu":         {strings.Replace(there, `{`, `{"asDropdown": true, `, 1), back, "link-details"},
+		"another tag":    {strings.Replace(there, "good", "better", 1), back, "link-details"},
 		"to nowhere":     {there + `, {"type": "link", "url": "/d/dra-better"}`, back, "link-uid"},
 	} {
 		problems, err := CheckLinks(detailsOf(t, "dra-good", c.board), detailsOf(t, "dra-good-details", c.details))
@@ -88,9 +94,11 @@ func TestDetailsAreOneClickAway(t *testing.T) {
 			t.Errorf("%s: %v", name, problems)
 		}
 	}
+	untagged := bytes.Replace(detailsOf(t, "dra-good-details", back), []byte(`, "dra-good-details"`), nil, 1)
 	another := strings.ReplaceAll(string(detailsOf(t, "dra-good-details", back)), `node`, `gpu`)
 	for name, boards := range map[string][][]byte{
 		"details of no board": {detailsOf(t, "dra-other-details", back), detailsOf(t, "dra-good", there), detailsOf(t, "dra-good-details", back)},
+		"no tag":              {detailsOf(t, "dra-good", there), untagged},
 		"another variable":    {detailsOf(t, "dra-good", there), []byte(another)},
 	} {
 		problems, err := CheckLinks(boards...)

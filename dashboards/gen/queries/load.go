@@ -36,9 +36,10 @@ type Variable struct {
 	All      string // what stands for all of them; empty where that cannot be chosen
 }
 
-// Load reads all dashboards of a folder, in the order of their files' names.
+// Load reads the dashboards of all sets, each set in a folder of this folder, in the
+// order of their paths.
 func Load(folder string) ([]Board, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	files, err := filepath.Glob(filepath.Join(folder, "*", "*.json"))
 	if err != nil {
 		return nil, fmt.Errorf("look for dashboards: %w", err)
 	}

@@ -5,11 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 )
 
 // TestGrafana: the provisioning files exist, and are valid data sources and
@@ -100,14 +101,17 @@ func boardsIn(t *testing.T, folder string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shipped := regexp.MustCompile(`files: \[(.+)\]`).FindAllStringSubmatch(read(t, repository, "dashboards/kustomization.yaml"), -1)
-	for _, board := range shipped {
-		if boards[board[1]] == "" {
-			t.Errorf("Grafana does not find %s", board[1])
+	shipped := 0
+	for _, set := range sets.All() {
+		for _, name := range set.Dashboards {
+			shipped++
+			if path := set.Name + "/" + name + ".json"; boards[path] == "" {
+				t.Errorf("Grafana does not find %s", path)
+			}
 		}
 	}
-	if len(boards) != len(shipped) {
-		t.Errorf("Grafana finds %v: %d are shipped", boards, len(shipped))
+	if len(boards) != shipped {
+		t.Errorf("Grafana finds %v: %d are shipped", boards, shipped)
 	}
 	return boards
 }

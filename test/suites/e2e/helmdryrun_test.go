@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 )
 
 // dryNamespace is the namespace of objects without one. It allows claims with
@@ -52,7 +54,15 @@ func testKustomizations(t *testing.T) {
 			accepted(t, strings.TrimSpace(base+" "+component), strings.Join(rendered(t, base, component, "namespace: "+dryNamespace), "\n---\n"))
 		}
 	}
-	for _, folder := range []string{"../../../dashboards", "../../../examples/training"} {
+	folders := []string{"../../../examples/training"}
+	for _, set := range sets.All() {
+		folders = append(folders, "../../../dashboards/"+set.Name)
+		if set.Name != sets.Core {
+			component := "prometheusrule/" + set.Name
+			accepted(t, "base "+component, strings.Join(rendered(t, "base", component, "namespace: "+dryNamespace), "\n---\n"))
+		}
+	}
+	for _, folder := range folders {
 		text, err := shared.Kubectl(t.Context(), "kustomize", folder)
 		if err != nil {
 			t.Fatal(err)

@@ -9,13 +9,18 @@ import (
 	"testing"
 
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/chart/copies"
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 )
 
 var update = flag.Bool("update", false, "write the thresholds of the chart's values, and README.md")
 
 // TestMain writes what the chart copies, so that no test renders an old copy.
 func TestMain(m *testing.M) {
-	if err := copies.Write(root, chart); err != nil {
+	belongs, err := sets.Read(root)
+	if err == nil {
+		err = copies.Write(root, chart, belongs)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "helm:", err)
 		os.Exit(1)
 	}
@@ -27,7 +32,7 @@ func TestMain(m *testing.M) {
 func TestChartWithoutFiles(t *testing.T) {
 	const says = "the chart has no dashboards and rules in its folder files, which is not in git: run `make chart-files` in the clone, " +
 		"or install the packaged chart (oci://ghcr.io/dra-exporter/charts/dra-exporter)"
-	for _, lost := range []string{"files", "files/dashboards", "files/rules/alerts.yaml", "files/rules/recording.yaml"} {
+	for _, lost := range []string{"files", "files/dashboards", "files/rules/alerts.yaml", "files/rules/recording.yaml", "files/rules/sets.yaml"} {
 		folder := filepath.Join(t.TempDir(), "dra-exporter")
 		if err := os.CopyFS(folder, os.DirFS(chart)); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package helm
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 )
 
 // TestKustomize: both ways of installation create the same objects, so that
@@ -98,20 +101,82 @@ func TestEveryComponentIsCompared(t *testing.T) {
 	}
 }
 
-// TestDashboardsKustomize: the dashboards of the chart are those that
-// dashboards/kustomization.yaml creates.
+// TestDashboardsKustomize: the dashboards of the chart are those that the
+// kustomizations of its sets create.
 func TestDashboardsKustomize(t *testing.T) {
-	want := kustomized(t, "dashboards")
-	got := map[string]object{}
-	for key, one := range render(t, install{}).objects {
-		if one.text("kind") == "ConfigMap" {
-			labels := one["metadata"].(map[string]any)["labels"].(map[string]any)
-			delete(labels, "app.kubernetes.io/component")
-			delete(one["metadata"].(map[string]any), "namespace")
-			got[strings.Replace(key, "/dra-exporter/", "/", 1)] = one
+	for name, chosen := range map[string][]string{"core": {sets.Core}, "two": {sets.Core, "details"}} {
+		want := map[string]object{}
+		for _, set := range chosen {
+			maps.Copy(want, kustomized(t, "dashboards/"+set))
+		}
+		got := map[string]object{}
+		values := "{dashboards: {enabled: true}, sets: [" + strings.Join(chosen, ", ") + "]}"
+		for key, one := range render(t, install{values: values}).objects {
+			if one.text("kind") == "ConfigMap" {
+				labels := one["metadata"].(map[string]any)["labels"].(map[string]any)
+				delete(labels, "app.kubernetes.io/component")
+				delete(one["metadata"].(map[string]any), "namespace")
+				got[strings.Replace(key, "/dra-exporter/", "/", 1)] = one
+			}
+		}
+		t.Logf("%s: %d dashboards", name, len(got))
+		same(t, got, want)
+	}
+}
+
+// TestSets: the chart has the rules and alerts of the chosen sets, as the components do,
+// and its schema knows each set.
+func TestSets(t *testing.T) {
+	var schema struct {
+		Properties struct{ Sets struct{ Items struct{ Enum []string } } }
+	}
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(chart, "values.schema.json"))), &schema); err != nil {
+		t.Fatal(err)
+	}
+	names := setNames()
+	if enum := schema.Properties.Sets.Items.Enum; !slices.Equal(enum, names) {
+		t.Errorf("the schema has the sets %v, and there are %v", enum, names)
+	}
+	for _, set := range sets.All() {
+		chosen, components := "core", []string{"prometheusrule"}
+		if set.Name != sets.Core {
+			chosen, components = "core, "+set.Name, append(components, "prometheusrule/"+set.Name)
+		}
+		want := map[string]int{}
+		for _, one := range kustomized(t, "deploy/kustomize/base", components...) {
+			count(want, one)
+		}
+		got := map[string]int{}
+		for _, one := range render(t, install{values: "{rules: {enabled: true}, sets: [" + chosen + "]}"}).objects {
+			count(got, one)
+		}
+		if !maps.Equal(got, want) || len(got) == 0 {
+			t.Errorf("%s: the chart has %d rules, the components %d, or others", chosen, len(got), len(want))
 		}
 	}
-	same(t, got, want)
+	if _, err := tryRender(t, install{values: "{sets: [capacity]}"}); err == nil || !strings.Contains(err.Error(), "sets lacks core") {
+		t.Errorf("sets without core: %v", err)
+	}
+}
+
+func setNames() (names []string) {
+	for _, set := range sets.All() {
+		names = append(names, set.Name)
+	}
+	return names
+}
+
+// count counts the rules of a PrometheusRule by group and contents.
+func count(rules map[string]int, one object) {
+	if one.text("kind") != "PrometheusRule" {
+		return
+	}
+	for _, group := range one["spec"].(map[string]any)["groups"].([]any) {
+		group := group.(map[string]any)
+		for _, rule := range group["rules"].([]any) {
+			rules[fmt.Sprint(group["name"], group["interval"], rule)]++
+		}
+	}
 }
 
 // same compares objects, except for Helm's own labels.

@@ -38,7 +38,7 @@ func TestNotes(t *testing.T) {
 
 func notesCases(operator []string) map[string]notesCase {
 	return map[string]notesCase{
-		"with the operator": {install{apis: operator},
+		"with the operator": {install{apis: operator, values: "dashboards: {enabled: true}"},
 			[]string{"PodMonitors are in the namespace dra-exporter", "--set monitoring.labels.release=", "PrometheusRule dra-exporter in dra-exporter", "--set rules.labels.release=", "grafana_dashboard=1", "violates PodSecurity", "enforce=privileged", "set node.kubeletDir", "helm test dra-exporter -n dra-exporter"},
 			[]string{"There is no", "There are no", "pushed", "hostPID", "rbac.create"}},
 		"without the operator": {install{},
@@ -47,6 +47,12 @@ func notesCases(operator []string) map[string]notesCase {
 		"switched off": {install{values: "{monitoring: {enabled: false}, rules: {enabled: false}, dashboards: {enabled: false}, tests: {enabled: false}}", apis: operator},
 			[]string{"There is no PodMonitor: monitoring.enabled is false", "no rules and alerts: rules.enabled is false", "no dashboards: dashboards.enabled is false"},
 			[]string{"did not have", "sidecar of", "helm test"}},
+		"no Grafana known": {install{apis: operator},
+			[]string{"There are no dashboards: dashboards.labels and dashboards.namespace are not set", "dashboards.enabled=true"}, []string{"grafana_dashboard"}},
+		"Grafana's namespace": {install{values: "dashboards: {namespace: monitoring}"},
+			[]string{"Dashboards are ConfigMaps in monitoring, labelled grafana_dashboard=1"}, []string{"no dashboards"}},
+		"Grafana's labels": {install{values: "dashboards: {labels: {board: dra}}"},
+			[]string{"Dashboards are ConfigMaps in dra-exporter, labelled board=dra."}, nil},
 		"labelled": {install{values: "{monitoring: {labels: {release: kps}}, rules: {labels: {release: kps, a: b}}}", apis: operator},
 			[]string{"podMonitorSelector requires no more than release=kps.", "ruleSelector requires no more than a=b, release=kps."}, []string{"--set"}},
 		"ServiceMonitors elsewhere": {install{values: "monitoring: {kind: ServiceMonitor, namespace: observability}", apis: []string{serviceMonitors}},

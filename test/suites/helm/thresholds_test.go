@@ -144,10 +144,19 @@ func between(t *testing.T, text, begin, end, what string) string {
 	return before + begin + what + end + after
 }
 
-// ruleGroups returns the groups that a release renders.
+// ruleGroups returns the groups that a release with all sets renders.
 func ruleGroups(t *testing.T, values string) []any {
 	t.Helper()
-	out := render(t, install{values: values, apis: []string{prometheusRules}})
+	given := parse(t, values)
+	if given == nil {
+		given = map[string]any{}
+	}
+	given["sets"] = setNames()
+	text, err := json.Marshal(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := render(t, install{values: string(text), apis: []string{prometheusRules}})
 	return out.need(t, "PrometheusRule/dra-exporter/dra-exporter").at("spec", "groups").([]any)
 }
 
@@ -160,8 +169,8 @@ func groupsOf(t *testing.T, texts ...string) (groups []any) {
 	return groups
 }
 
-// TestDefaultRulesAreTheFiles: without values the release has exactly the
-// rules of the two files.
+// TestDefaultRulesAreTheFiles: without other values the release of all sets has exactly
+// the rules of the two files.
 func TestDefaultRulesAreTheFiles(t *testing.T) {
 	if got, want := ruleGroups(t, "{}"), groupsOf(t, read(t, alertsFile), read(t, recordingFile)); !reflect.DeepEqual(got, want) {
 		t.Errorf("the rules differ:\n%s", difference("", any(got), any(want)))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/rulefmt"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -44,12 +45,11 @@ func TestAlertsAreComplete(t *testing.T) {
 // variables.
 func TestAlertsLinkToDashboards(t *testing.T) {
 	boards := variables(t)
-	for _, rule := range alerts(t) {
-		url := rule.Annotations["dashboard_url"]
+	check := func(rule rulefmt.Rule, url string) {
 		uid := regexp.MustCompile(`^/d/([a-z-]+)(\?|\{|$)`).FindStringSubmatch(url)
 		if uid == nil || boards[uid[1]] == nil {
 			t.Errorf("%s links to no dashboard: %s", rule.Alert, url)
-			continue
+			return
 		}
 		for _, match := range regexp.MustCompile(`var-(\w+)=(.{0,5})`).FindAllStringSubmatch(url, -1) {
 			if !slices.Contains(boards[uid[1]], match[1]) {
@@ -60,12 +60,21 @@ func TestAlertsLinkToDashboards(t *testing.T) {
 			t.Errorf("%s: a value may have any character: %s", rule.Alert, url)
 		}
 	}
+	ofRole := regexp.MustCompile(`^\{\{ if eq \$labels\.instance "cluster" \}\}(.+)\{\{ else \}\}(.+)\{\{ end \}\}$`)
+	for _, rule := range alerts(t) {
+		url := rule.Annotations["dashboard_url"]
+		if either := ofRole.FindStringSubmatch(url); either != nil {
+			check(rule, either[1])
+			url = either[2]
+		}
+		check(rule, url)
+	}
 }
 
 // variables returns the variables of each dashboard, by its UID.
 func variables(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob(root + "/dashboards/*.json")
+	files, err := filepath.Glob(root + "/dashboards/*/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (p *boardPanel) UnmarshalJSON(text []byte) error {
 // included.
 func boards(t testing.TB) (all []readBoard) {
 	t.Helper()
-	files, err := filepath.Glob(boardsFolder + "/*.json")
+	files, err := filepath.Glob(boardsFolder + "/*/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}

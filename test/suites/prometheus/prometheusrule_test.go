@@ -2,16 +2,21 @@ package prometheus
 
 import (
 	"bytes"
+	"errors"
 	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/rulefmt"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 	"github.com/dra-exporter/dra-exporter/test/suites/prometheus/promlabels"
 )
 
@@ -19,20 +24,49 @@ var update = flag.Bool("update", false, "write the PrometheusRule")
 
 const ruleComponent = root + "/deploy/kustomize/components/prometheusrule/"
 
-// TestPrometheusRule: the PrometheusRule has the contents of the two rule
-// files, including comments. With -update it is rewritten.
+// TestPrometheusRule: the PrometheusRule of each set has its rules of the two files,
+// with their comments, and a component has it. With -update they are rewritten.
 func TestPrometheusRule(t *testing.T) {
-	file := ruleComponent + "prometheusrule.yaml"
-	want := prometheusRule(t)
-	if *update {
-		if err := os.WriteFile(file, want, 0o644); err != nil {
-			t.Fatal(err)
+	belongs, err := sets.Read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range sets.All() {
+		want := map[string]string{ruleFile(set.Name): string(prometheusRule(t, set.Name, belongs))}
+		if set.Name != sets.Core {
+			want[filepath.Join(filepath.Dir(ruleFile(set.Name)), "kustomization.yaml")] = fmt.Sprintf(ruleKustomization, set.Name)
+		}
+		for file, text := range want {
+			if *update {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if read(t, file) != text {
+				t.Errorf("%s is not what the rule files say; run `cd test/suites/prometheus && go test -run TestPrometheusRule . -update`", file)
+			}
 		}
 	}
-	if got := read(t, file); got != string(want) {
-		t.Error("prometheusrule.yaml is not what the rule files say; run `cd test/suites/prometheus && go test -run TestPrometheusRule . -update`")
+	files, err := filepath.Glob(ruleComponent + "*/prometheusrule.yaml")
+	if err != nil || len(files) != len(sets.All())-1 {
+		t.Errorf("beside that of core there are %v (%v)", files, err)
 	}
 }
+
+// ruleFile is that of a set. The component of core has those of other sets in it.
+func ruleFile(set string) string {
+	if set == sets.Core {
+		set = "."
+	}
+	return filepath.Join(ruleComponent, set, "prometheusrule.yaml")
+}
+
+const ruleKustomization = `# Recording rules and alerts of the set %s, beside those of core.
+apiVersion: kustomize.config.k8s.io/v1alpha1
+kind: Component
+resources:
+  - prometheusrule.yaml
+`
 
 // TestPatchOfTheDocument: the example of docs/alerts.md changes the rule that
 // it names.
@@ -57,8 +91,8 @@ func TestPatchOfTheDocument(t *testing.T) {
 	}
 }
 
-// prometheusRule returns the object, with the labels of the PodMonitors.
-func prometheusRule(t *testing.T) []byte {
+// prometheusRule returns the object of a set, with the labels of the PodMonitors.
+func prometheusRule(t *testing.T, set string, belongs sets.Belongs) []byte {
 	t.Helper()
 	groups := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, file := range []string{alertsFile, rulesFile} {
@@ -69,6 +103,16 @@ func prometheusRule(t *testing.T) []byte {
 		groups.Content = append(groups.Content, document.Groups.Content...)
 	}
 	expandAliases(groups)
+	groups.Content = slices.DeleteFunc(groups.Content, func(group *yaml.Node) bool {
+		rules := child(group, "rules")
+		rules.Content = slices.DeleteFunc(rules.Content, func(rule *yaml.Node) bool {
+			if alert := child(rule, "alert"); alert != nil {
+				return belongs.Alerts[alert.Value] != set
+			}
+			return belongs.Records[child(rule, "record").Value] != set
+		})
+		return len(rules.Content) == 0
+	})
 	object := struct {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string
@@ -79,6 +123,9 @@ func prometheusRule(t *testing.T) []byte {
 		Spec struct{ Groups *yaml.Node }
 	}{APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule"}
 	object.Metadata.Name, object.Metadata.Namespace = "dra-exporter", "dra-exporter"
+	if set != sets.Core {
+		object.Metadata.Name += "-" + set
+	}
 	object.Metadata.Labels = map[string]string{"app.kubernetes.io/name": "dra-exporter", "app.kubernetes.io/component": "rules"}
 	object.Spec.Groups = groups
 	var out bytes.Buffer
@@ -91,12 +138,22 @@ func prometheusRule(t *testing.T) []byte {
 	return out.Bytes()
 }
 
+// child returns the value of a key, nil if there is none.
+func child(object *yaml.Node, key string) *yaml.Node {
+	for i := 0; i < len(object.Content); i += 2 {
+		if object.Content[i].Value == key {
+			return object.Content[i+1]
+		}
+	}
+	return nil
+}
+
 // expandAliases replaces aliases by their contents, because some readers of
 // manifests do not support them.
 func expandAliases(node *yaml.Node) {
-	for i, child := range node.Content {
-		if child.Kind == yaml.AliasNode {
-			whole := *child.Alias
+	for i, inner := range node.Content {
+		if inner.Kind == yaml.AliasNode {
+			whole := *inner.Alias
 			node.Content[i] = &whole
 		}
 		node.Content[i].Anchor = ""
@@ -104,32 +161,43 @@ func expandAliases(node *yaml.Node) {
 	}
 }
 
-// TestPrometheusRuleMatchesRuleFiles: Prometheus decodes the same rules from
-// the object as from the files.
+// TestPrometheusRuleMatchesRuleFiles: Prometheus decodes the same rules from the
+// objects of all sets as from the files.
 func TestPrometheusRuleMatchesRuleFiles(t *testing.T) {
-	var object struct {
-		Spec yaml.Node
+	count := func(groups []rulefmt.RuleGroup) map[string]int {
+		counts := map[string]int{}
+		for _, group := range groups {
+			for _, rule := range group.Rules {
+				counts[fmt.Sprintf("%s %s %+v", group.Name, group.Interval, rule)]++
+			}
+		}
+		return counts
 	}
-	if err := yaml.Unmarshal([]byte(read(t, ruleComponent+"prometheusrule.yaml")), &object); err != nil {
-		t.Fatal(err)
+	var shipped []rulefmt.RuleGroup
+	for _, set := range sets.All() {
+		var object struct{ Spec yaml.Node }
+		if err := yaml.Unmarshal([]byte(read(t, ruleFile(set.Name))), &object); err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.Marshal(&object.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "spec.yaml")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		more, err := promlabels.Rules(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shipped = append(shipped, more...)
 	}
-	text, err := yaml.Marshal(&object.Spec)
+	alerts, err := promlabels.Rules(alertsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "spec.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got, err := promlabels.Rules(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := promlabels.Rules(alertsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want = append(want, groups(t)...); !reflect.DeepEqual(got, want) {
-		t.Errorf("of %d groups the object has %d, or others", len(want), len(got))
+	if got, want := count(shipped), count(append(alerts, groups(t)...)); !maps.Equal(got, want) {
+		t.Errorf("the objects have %d different rules, the files %d, or others", len(got), len(want))
 	}
 }

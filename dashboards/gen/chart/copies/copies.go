@@ -11,31 +11,35 @@ import (
 	"path/filepath"
 	"slices"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/chart/thresholds"
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 )
+
+// setsFile says to which set each alert and recorded name belongs. A dashboard is in
+// the folder of its set.
+const setsFile = "files/rules/sets.yaml"
 
 // Files returns the text of each file by its path in the chart. Dashboards and
 // recording rules are as they are in the repository. Alerts have places for the
 // values of their thresholds.
-func Files(repository string) (map[string]string, error) {
+func Files(repository string, belongs sets.Belongs) (map[string]string, error) {
 	files := map[string]string{}
-	for folder, pattern := range sources() {
-		paths, err := filepath.Glob(filepath.Join(repository, filepath.FromSlash(pattern)))
-		if err != nil {
-			return nil, fmt.Errorf("find %s: %w", pattern, err)
-		}
-		if len(paths) == 0 {
-			return nil, fmt.Errorf("there is no %s in %s", pattern, repository)
-		}
-		for _, path := range paths {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return nil, err
-			}
-			files[filepath.Join(folder, filepath.Base(path))] = string(text)
+	add := func(path string, source ...string) error {
+		text, err := os.ReadFile(filepath.Join(append([]string{repository}, source...)...))
+		files[path] = string(text)
+		return err
+	}
+	for name, set := range belongs.Dashboards {
+		if err := add("files/dashboards/"+set+"/"+name+".json", "dashboards", set, name+".json"); err != nil {
+			return nil, err
 		}
 	}
-	alerts := filepath.Join("files", "rules", "alerts.yaml")
+	const alerts, recording = "files/rules/alerts.yaml", "files/rules/recording.yaml"
+	if err := errors.Join(add(alerts, "alerts", "alerts.yaml"), add(recording, "alerts", "recording.yaml")); err != nil {
+		return nil, err
+	}
 	rules, err := thresholds.Read(files[alerts])
 	if err != nil {
 		return nil, fmt.Errorf("read alerts.yaml: %w", err)
@@ -43,51 +47,43 @@ func Files(repository string) (map[string]string, error) {
 	if files[alerts], err = thresholds.WithPlaces(rules); err != nil {
 		return nil, fmt.Errorf("put places into alerts.yaml: %w", err)
 	}
-	return files, nil
-}
-
-// sources returns the patterns of what is copied, by the folder of the copies.
-func sources() map[string]string {
-	return map[string]string{
-		filepath.Join("files", "dashboards"): "dashboards/*.json",
-		filepath.Join("files", "rules"):      "alerts/*.yaml",
+	text, err := yaml.Marshal(map[string]map[string]string{"alerts": belongs.Alerts, "records": belongs.Records})
+	if err != nil {
+		return nil, fmt.Errorf("encode sets: %w", err)
 	}
+	files[setsFile] = string(text)
+	return files, nil
 }
 
 // Write writes the files into a chart, and removes others from their folders. It
 // leaves alone what is there already. A reader sees the old or the new text of a
 // file, and others may write the same at the same time.
-func Write(repository, chart string) error {
-	files, err := Files(repository)
+func Write(repository, chart string, belongs sets.Belongs) error {
+	files, err := Files(repository, belongs)
 	if err != nil {
 		return err
 	}
-	for folder := range sources() {
-		if err := os.MkdirAll(filepath.Join(chart, folder), 0o755); err != nil {
-			return err
-		}
-	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		if err := replace(chart, path, files[path]); err != nil {
+		if err := replace(filepath.Join(chart, filepath.FromSlash(path)), filepath.Dir(chart), files[path]); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
 	}
-	for folder := range sources() {
-		if err := removeOthers(chart, folder, files); err != nil {
-			return fmt.Errorf("remove a copy of nothing: %w", err)
-		}
+	if err := removeOthers(chart, files); err != nil {
+		return fmt.Errorf("remove a copy of nothing: %w", err)
 	}
 	return nil
 }
 
-// replace writes a file of the chart, under another name first: beside the chart,
-// so that no package has it.
-func replace(chart, path, text string) error {
-	target := filepath.Join(chart, path)
+// replace writes a file of the chart, under another name first: in a folder beside the
+// chart, so that no package has it.
+func replace(target, beside, text string) error {
 	if old, err := os.ReadFile(target); err == nil && string(old) == text {
 		return nil
 	}
-	file, err := os.CreateTemp(filepath.Dir(chart), ".copy-*.tmp")
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(beside, ".copy-*.tmp")
 	if err != nil {
 		return err
 	}
@@ -101,20 +97,21 @@ func replace(chart, path, text string) error {
 	return nil
 }
 
-// removeOthers removes the files of a folder of the chart that are not among these.
-func removeOthers(chart, folder string, files map[string]string) error {
-	entries, err := os.ReadDir(filepath.Join(chart, folder))
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		path := filepath.Join(folder, entry.Name())
-		if _, ok := files[path]; ok || entry.IsDir() {
-			continue
+// removeOthers removes the files of the chart's folder files that are not among these.
+func removeOthers(chart string, files map[string]string) error {
+	return fs.WalkDir(os.DirFS(chart), "files", func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // others write the same at the same time
+			return nil
+		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if _, ok := files[path]; ok {
+			return nil
 		}
 		if err := os.Remove(filepath.Join(chart, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 )
 
 const alertsText = `groups:
@@ -18,13 +20,18 @@ const alertsText = `groups:
         expr: waiting > 900
 `
 
+// belongs are the sets of what is there.
+var belongs = sets.Belongs{
+	Dashboards: map[string]string{"claims": "core"}, Alerts: map[string]string{"Waits": "core"}, Records: map[string]string{},
+}
+
 // newRepository returns a folder with a dashboard and rules, and a chart in it.
 func newRepository(t *testing.T) (repository, chart string) {
 	t.Helper()
 	repository = t.TempDir()
 	chart = filepath.Join(repository, "deploy", "dra-exporter")
-	put(t, filepath.Join(repository, "dashboards", "claims.json"), "{}\n")
-	put(t, filepath.Join(repository, "dashboards", "kustomization.yaml"), "{}\n")
+	put(t, filepath.Join(repository, "dashboards", "core", "claims.json"), "{}\n")
+	put(t, filepath.Join(repository, "dashboards", "core", "kustomization.yaml"), "{}\n")
 	put(t, filepath.Join(repository, "alerts", "recording.yaml"), "groups: []\n")
 	put(t, filepath.Join(repository, "alerts", "alerts.yaml"), alertsText)
 	return repository, chart
@@ -37,14 +44,15 @@ func TestWrite(t *testing.T) {
 	put(t, filepath.Join(chart, "Chart.yaml"), "chart\n")
 	put(t, filepath.Join(chart, "files", "dashboards", "removed.json"), "{}\n")
 	put(t, filepath.Join(chart, "files", "rules", "recording.yaml"), "old\n")
-	if err := Write(repository, chart); err != nil {
+	if err := Write(repository, chart, belongs); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"Chart.yaml":                   "chart\n",
-		"files/dashboards/claims.json": "{}\n",
-		"files/rules/recording.yaml":   "groups: []\n",
-		"files/rules/alerts.yaml":      strings.Replace(alertsText, "waiting > 900", "waiting > <<seconds Waits after>>", 1),
+		"Chart.yaml":                        "chart\n",
+		"files/dashboards/core/claims.json": "{}\n",
+		"files/rules/recording.yaml":        "groups: []\n",
+		"files/rules/sets.yaml":             "alerts:\n    Waits: core\nrecords: {}\n",
+		"files/rules/alerts.yaml":           strings.Replace(alertsText, "waiting > 900", "waiting > <<seconds Waits after>>", 1),
 	}
 	got := filesBelow(t, chart)
 	for path, text := range want {
@@ -63,10 +71,10 @@ func TestWrite(t *testing.T) {
 // TestWriteAgain: a file that is right is not written again.
 func TestWriteAgain(t *testing.T) {
 	repository, chart := newRepository(t)
-	file := filepath.Join(chart, "files", "dashboards", "claims.json")
+	file := filepath.Join(chart, "files", "dashboards", "core", "claims.json")
 	var before os.FileInfo
 	for range 2 {
-		if err := Write(repository, chart); err != nil {
+		if err := Write(repository, chart, belongs); err != nil {
 			t.Fatal(err)
 		}
 		after, err := os.Stat(file)
@@ -87,14 +95,14 @@ func TestWriteAgain(t *testing.T) {
 func TestWriteWhileRead(t *testing.T) {
 	const size = 1 << 18
 	repository, chart := newRepository(t)
-	source, target := filepath.Join(repository, "dashboards", "claims.json"), filepath.Join(chart, "files", "dashboards", "claims.json")
+	source, target := filepath.Join(repository, "dashboards", "core", "claims.json"), filepath.Join(chart, "files", "dashboards", "core", "claims.json")
 	for turn := range 5 {
 		letter := string(rune('a' + turn))
 		put(t, source, strings.Repeat(letter, size))
 		var writers sync.WaitGroup
 		for range 3 {
 			writers.Go(func() {
-				if err := Write(repository, chart); err != nil {
+				if err := Write(repository, chart, belongs); err != nil {
 					t.Error(err)
 				}
 			})

@@ -17,7 +17,7 @@
 {{- end -}}
 
 {{- define "dra-exporter.dashboards.enabled" -}}
-{{- include "dra-exporter.auto" (dict "value" .Values.dashboards.enabled "has" (and .Values.cluster.enabled .Values.monitoring.honorLabels)) -}}
+{{- include "dra-exporter.auto" (dict "value" .Values.dashboards.enabled "has" (and .Values.cluster.enabled .Values.monitoring.honorLabels (or .Values.dashboards.labels .Values.dashboards.namespace))) -}}
 {{- end -}}
 
 {{- define "dra-exporter.openshift.enabled" -}}

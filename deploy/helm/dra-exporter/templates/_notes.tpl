@@ -85,14 +85,18 @@
 
 {{- define "dra-exporter.notes.dashboards" -}}
 {{- $dashboards := .Values.dashboards -}}
+{{- $labels := default (dict "grafana_dashboard" "1") $dashboards.labels -}}
 {{- if include "dra-exporter.dashboards.enabled" . }}
-  Dashboards are ConfigMaps in {{ default (include "dra-exporter.namespace" .) $dashboards.namespace }}{{ with $dashboards.labels }}, labelled {{ range $i, $k := keys . | sortAlpha }}{{ if $i }}, {{ end }}{{ $k }}={{ get $dashboards.labels $k }}{{ end }}{{ end }}. The sidecar of Grafana's
+  Dashboards are ConfigMaps in {{ default (include "dra-exporter.namespace" .) $dashboards.namespace }}{{ with $labels }}, labelled {{ range $i, $k := keys . | sortAlpha }}{{ if $i }}, {{ end }}{{ $k }}={{ get $labels $k }}{{ end }}{{ end }}. The sidecar of Grafana's
   charts imports them if it is on (sidecar.dashboards.enabled) and sees that namespace
   (sidecar.dashboards.searchNamespace=ALL, or dashboards.namespace here).
 {{- else if eq (toString $dashboards.enabled) "false" }}
   There are no dashboards: dashboards.enabled is false.
 {{- else if not .Values.cluster.enabled }}
   Dashboards belong to the release with the cluster role.
+{{- else if .Values.monitoring.honorLabels }}
+  There are no dashboards: dashboards.labels and dashboards.namespace are not set. For the sidecar of
+  Grafana's charts set dashboards.enabled=true.
 {{- else }}
   There are no dashboards, because monitoring.honorLabels is false: `make exported` of the repository
   writes them for the labels of claims in this case.

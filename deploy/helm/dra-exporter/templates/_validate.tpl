@@ -1,10 +1,13 @@
 {{/* Combinations that the schema cannot see. Each message names the key and says
      what to do. The root. */}}
 {{- define "dra-exporter.validate" -}}
-{{- if not (and (.Files.Glob "files/dashboards/*.json") (.Files.Get "files/rules/alerts.yaml") (.Files.Get "files/rules/recording.yaml")) -}}
+{{- if not (and (.Files.Glob "files/dashboards/*/*.json") (.Files.Get "files/rules/alerts.yaml") (.Files.Get "files/rules/recording.yaml") (.Files.Get "files/rules/sets.yaml")) -}}
 {{- fail "the chart has no dashboards and rules in its folder files, which is not in git: run `make chart-files` in the clone, or install the packaged chart (oci://ghcr.io/dra-exporter/charts/dra-exporter)" -}}
 {{- end -}}
 {{- include "dra-exporter.aliases.validate" . -}}
+{{- if not (has "core" .Values.sets) -}}
+{{- fail "sets lacks core: the dashboards and alerts of other sets lead to those of core; add it, or set rules.enabled and dashboards.enabled to false" -}}
+{{- end -}}
 {{- if not (or .Values.node.enabled .Values.cluster.enabled) -}}
 {{- fail "node.enabled and cluster.enabled are both false: nothing would run; enable one of them" -}}
 {{- end -}}
