@@ -1,12 +1,15 @@
 // Modules that test/Makefile takes files from, or builds in a copy: the newest
 // Alertmanager that is tested, KEDA's definition of ScaledObject with the scaler
-// that lists what it may say of Prometheus, and the Prometheus operator's
-// definitions. Nothing imports them, so `go mod tidy` would take them away.
+// that lists what it may say of Prometheus, and the definitions of the operators of
+// Prometheus, VictoriaMetrics and Grafana. Nothing imports them, so `go mod tidy` would
+// take them away.
 module github.com/dra-exporter/dra-exporter/test/programs/sources
 
 go 1.26.0
 
 require (
+	github.com/VictoriaMetrics/operator v0.57.0
+	github.com/grafana/grafana-operator/v5 v5.18.0
 	github.com/kedacore/keda/v2 v2.18.0
 	github.com/prometheus-operator/prometheus-operator v0.85.0
 	github.com/prometheus/alertmanager v0.34.2

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -33,6 +34,7 @@ const dryNamespaces = `
 func TestManifestsAccepted(t *testing.T) {
 	covers(t)
 	withOperator(t)
+	withOtherOperators(t)
 	withDefinition(t, "scaledobjects.keda.sh", readKEDA(t, "keda.sh_scaledobjects.yaml"))
 	applyFor(t, fmt.Sprintf(dryNamespaces, dryNamespace))
 	t.Run("misspelt", testMisspelt)
@@ -112,7 +114,12 @@ func testRenderedChart(t *testing.T) {
 		"exporter":     {"--set=node.access.mode=exporter"},
 		"cdi":          {"--set=node.access.mode=cdi"},
 		"claim":        {"--set=node.access.mode=claim"},
-		"services":     {"--set=monitoring.kind=ServiceMonitor,networkPolicy.enabled=true,networkPolicy.egress.enabled=true,cluster.podDisruptionBudget.enabled=true"},
+		"VictoriaMetrics": {
+			"--set=monitoring.kind=VMPodScrape,rules.enabled=true,monitoring.namespace=monitoring,monitoring.basicAuth.username.name=a,monitoring.basicAuth.username.key=b",
+			"--set-json=sets=" + allSets(t),
+		},
+		"Grafana's operator": {"--set=dashboards.kind=GrafanaDashboard,dashboards.namespace=monitoring", "--set-json=sets=" + allSets(t)},
+		"services":           {"--set=monitoring.kind=ServiceMonitor,networkPolicy.enabled=true,networkPolicy.egress.enabled=true,cluster.podDisruptionBudget.enabled=true"},
 	}
 	for _, file := range entries(t, filepath.Join(chartFolder, "ci")) {
 		variants[file] = []string{"--values=" + filepath.Join(chartFolder, "ci", file), "--set=openshift.scc=false"}
@@ -125,6 +132,20 @@ func testRenderedChart(t *testing.T) {
 		}
 		accepted(t, name, text)
 	}
+}
+
+// allSets returns the names of the sets, as JSON.
+func allSets(t *testing.T) string {
+	t.Helper()
+	var names []string
+	for _, set := range sets.All() {
+		names = append(names, set.Name)
+	}
+	text, err := json.Marshal(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // entries returns the names in a folder.

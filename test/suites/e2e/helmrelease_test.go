@@ -130,12 +130,31 @@ func newRelease(t *testing.T) release {
 func withOperator(t *testing.T) {
 	t.Helper()
 	for _, kind := range []string{"podmonitors", "prometheusrules", "servicemonitors"} {
-		definition, err := os.ReadFile(filepath.Join(os.Getenv("DRA_E2E_BIN"), "operator", "monitoring.coreos.com_"+kind+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		withDefinition(t, kind+".monitoring.coreos.com", string(definition))
+		withDefinition(t, kind+".monitoring.coreos.com", operatorFile(t, "monitoring.coreos.com_"+kind+".yaml"))
 	}
+}
+
+// withOtherOperators installs the definitions of the operators of VictoriaMetrics and
+// Grafana that the chart has objects for, until the test ends.
+func withOtherOperators(t *testing.T) {
+	t.Helper()
+	withDefinition(t, "grafanadashboards.grafana.integreatly.org", operatorFile(t, "grafana.integreatly.org_grafanadashboards.yaml"))
+	for definition := range strings.SplitSeq(operatorFile(t, "operator.victoriametrics.com.yaml"), "\n---\n") {
+		for _, name := range []string{"vmpodscrapes.operator.victoriametrics.com", "vmrules.operator.victoriametrics.com"} {
+			if strings.Contains(definition, "\n  name: "+name+"\n") {
+				withDefinition(t, name, definition)
+			}
+		}
+	}
+}
+
+func operatorFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(os.Getenv("DRA_E2E_BIN"), "operator", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // withDefinition installs a kind until the test ends. It then waits until the

@@ -128,7 +128,9 @@ func TestDashboardsKustomize(t *testing.T) {
 // and its schema knows each set.
 func TestSets(t *testing.T) {
 	var schema struct {
-		Properties struct{ Sets struct{ Items struct{ Enum []string } } }
+		Properties struct {
+			Sets struct{ Items struct{ Enum []string } }
+		}
 	}
 	if err := json.Unmarshal([]byte(read(t, filepath.Join(chart, "values.schema.json"))), &schema); err != nil {
 		t.Fatal(err)

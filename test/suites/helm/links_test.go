@@ -9,7 +9,7 @@ import (
 // TestLinks: the base URLs are flags of the roles, and links of alerts. An alert
 // about a pod links to the pod's page of the cluster role.
 func TestLinks(t *testing.T) {
-	out := render(t, install{apis: []string{prometheusRules}, values: `{rules: {enabled: true}, sets: [`+strings.Join(setNames(), ", ")+`], links: {
+	out := render(t, install{apis: []string{prometheusRules}, values: `{rules: {enabled: true}, sets: [` + strings.Join(setNames(), ", ") + `], links: {
 		grafana: "https://grafana.example", runbooks: "https://wiki.example/gpu/", cluster: "https://dra.example/"}}`})
 	for key, want := range map[string][]string{
 		"DaemonSet/dra-exporter/dra-exporter-node":     {"--web.grafana-url=https://grafana.example", "--web.runbook-url=https://wiki.example/gpu/", "--web.cluster-url=https://dra.example/"},

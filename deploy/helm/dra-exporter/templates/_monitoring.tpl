@@ -6,18 +6,29 @@
 {{- if or (eq $value "true") (and (eq $value "auto") .has) -}}true{{- end -}}
 {{- end -}}
 
+{{/* The group and version of monitoring.kind. */}}
+{{- define "dra-exporter.monitoring.api" -}}
+{{- get (dict "VMPodScrape" "operator.victoriametrics.com/v1beta1" "ClusterPodMonitoring" "monitoring.googleapis.com/v1") .Values.monitoring.kind | default "monitoring.coreos.com/v1" -}}
+{{- end -}}
+
+{{/* The kind of rules that goes with monitoring.kind; none for Google's service, which
+     does not name an instance after its node. */}}
+{{- define "dra-exporter.rules.kind" -}}
+{{- get (dict "PodMonitor" "PrometheusRule" "ServiceMonitor" "PrometheusRule" "VMPodScrape" "VMRule") .Values.monitoring.kind -}}
+{{- end -}}
+
 {{- define "dra-exporter.monitoring.enabled" -}}
-{{- include "dra-exporter.auto" (dict "value" .Values.monitoring.enabled "has" (.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" .Values.monitoring.kind))) -}}
+{{- include "dra-exporter.auto" (dict "value" .Values.monitoring.enabled "has" (.Capabilities.APIVersions.Has (printf "%s/%s" (include "dra-exporter.monitoring.api" .) .Values.monitoring.kind))) -}}
 {{- end -}}
 
 {{/* Rules and dashboards are there once in a cluster: with the cluster role. Those of
      the chart are made for labels that are honoured. */}}
 {{- define "dra-exporter.rules.enabled" -}}
-{{- include "dra-exporter.auto" (dict "value" .Values.rules.enabled "has" (and .Values.cluster.enabled .Values.monitoring.honorLabels (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PrometheusRule"))) -}}
+{{- include "dra-exporter.auto" (dict "value" .Values.rules.enabled "has" (and .Values.cluster.enabled .Values.monitoring.honorLabels (include "dra-exporter.rules.kind" .) (.Capabilities.APIVersions.Has (printf "%s/%s" (include "dra-exporter.monitoring.api" .) (include "dra-exporter.rules.kind" .))))) -}}
 {{- end -}}
 
 {{- define "dra-exporter.dashboards.enabled" -}}
-{{- include "dra-exporter.auto" (dict "value" .Values.dashboards.enabled "has" (and .Values.cluster.enabled .Values.monitoring.honorLabels (or .Values.dashboards.labels .Values.dashboards.namespace))) -}}
+{{- include "dra-exporter.auto" (dict "value" .Values.dashboards.enabled "has" (and .Values.cluster.enabled .Values.monitoring.honorLabels (or .Values.dashboards.labels .Values.dashboards.namespace (eq .Values.dashboards.kind "GrafanaDashboard")))) -}}
 {{- end -}}
 
 {{- define "dra-exporter.openshift.enabled" -}}
@@ -65,6 +76,8 @@
 {{/* endpoint: what either kind of monitor says of the port. dict root, component. */}}
 {{- define "dra-exporter.monitoring.endpoint" -}}
 {{- $monitoring := .root.Values.monitoring -}}
+{{- $relabel := ternary "relabelConfigs" "relabelings" (eq $monitoring.kind "VMPodScrape") -}}
+{{- $metricRelabel := ternary "metricRelabelConfigs" "metricRelabelings" (eq $monitoring.kind "VMPodScrape") -}}
 port: metrics
 path: /metrics
 {{- if .root.Values.web.tls }}
@@ -87,7 +100,7 @@ authorization:
 tlsConfig:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-relabelings:
+{{ $relabel }}:
   {{- if eq .component "node" }}
   # A restarted agent keeps its instance.
   - sourceLabels: [__meta_kubernetes_pod_node_name]
@@ -105,7 +118,7 @@ relabelings:
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- with $monitoring.metricRelabelings }}
-metricRelabelings:
+{{ $metricRelabel }}:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}

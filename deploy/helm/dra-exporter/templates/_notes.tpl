@@ -31,11 +31,19 @@
 {{- define "dra-exporter.notes.monitoring" -}}
 {{- $monitoring := .Values.monitoring -}}
 {{- if include "dra-exporter.monitoring.enabled" . }}
+  {{- if eq $monitoring.kind "ClusterPodMonitoring" }}
+  The ClusterPodMonitoring is dra-exporter.
+  {{- else }}
   {{ $monitoring.kind }}s are in the namespace {{ default (include "dra-exporter.namespace" .) $monitoring.namespace }}.
+  {{- if eq $monitoring.kind "VMPodScrape" }}
+  They are selected by a VMAgent that selects all, or whose podScrapeSelector requires their labels.
+  {{- else }}
   {{- include "dra-exporter.notes.labels" (dict "labels" $monitoring.labels "key" "monitoring.labels" "selector" (ternary "podMonitorSelector" "serviceMonitorSelector" (eq $monitoring.kind "PodMonitor"))) }}
+  {{- end }}
+  {{- end }}
 {{- else }}
   {{- if eq (toString $monitoring.enabled) "auto" }}
-  There is no {{ $monitoring.kind }}: the cluster did not have the Prometheus operator's kind when this was
+  There is no {{ $monitoring.kind }}: the cluster did not have the operator's kind when this was
   rendered. After its installation, helm upgrade creates them; if manifests are rendered without a cluster,
   set monitoring.enabled=true.
   {{- else }}
@@ -49,8 +57,12 @@
 {{- define "dra-exporter.notes.rules" -}}
 {{- $rules := .Values.rules -}}
 {{- if include "dra-exporter.rules.enabled" . }}
-  Recording rules and alerts are the PrometheusRule {{ include "dra-exporter.fullname" . }} in {{ default (include "dra-exporter.namespace" .) $rules.namespace }}.
+  Recording rules and alerts are the {{ include "dra-exporter.rules.kind" . }} {{ include "dra-exporter.fullname" . }} in {{ default (include "dra-exporter.namespace" .) $rules.namespace }}.
+  {{- if eq .Values.monitoring.kind "VMPodScrape" }}
+  It is selected by a VMAlert that selects all, or whose ruleSelector requires its labels.
+  {{- else }}
   {{- include "dra-exporter.notes.labels" (dict "labels" $rules.labels "key" "rules.labels" "selector" "ruleSelector") }}
+  {{- end }}
 {{- else if eq (toString $rules.enabled) "false" }}
   There are no rules and alerts: rules.enabled is false. Dashboards need the recording rules.
 {{- else if not .Values.cluster.enabled }}
@@ -59,7 +71,7 @@
   There are no rules and alerts, because monitoring.honorLabels is false: `make exported` of the repository
   writes them for the labels of claims in this case. Dashboards need the recording rules.
 {{- else }}
-  There are no rules and alerts: the cluster did not have the operator's kind PrometheusRule. Dashboards
+  There are no rules and alerts: {{ with include "dra-exporter.rules.kind" . }}the cluster did not have the operator's kind {{ . }}{{ else }}with ClusterPodMonitoring an instance is not named after its node{{ end }}. Dashboards
   need the recording rules. As files for Prometheus itself:
   https://github.com/dra-exporter/dra-exporter/tree/main/alerts
 {{- end }}
@@ -86,7 +98,9 @@
 {{- define "dra-exporter.notes.dashboards" -}}
 {{- $dashboards := .Values.dashboards -}}
 {{- $labels := default (dict "grafana_dashboard" "1") $dashboards.labels -}}
-{{- if include "dra-exporter.dashboards.enabled" . }}
+{{- if and (include "dra-exporter.dashboards.enabled" .) (eq $dashboards.kind "GrafanaDashboard") }}
+  Dashboards are GrafanaDashboards in {{ default (include "dra-exporter.namespace" .) $dashboards.namespace }}, for a Grafana that dashboards.instanceSelector selects.
+{{- else if include "dra-exporter.dashboards.enabled" . }}
   Dashboards are ConfigMaps in {{ default (include "dra-exporter.namespace" .) $dashboards.namespace }}{{ with $labels }}, labelled {{ range $i, $k := keys . | sortAlpha }}{{ if $i }}, {{ end }}{{ $k }}={{ get $labels $k }}{{ end }}{{ end }}. The sidecar of Grafana's
   charts imports them if it is on (sidecar.dashboards.enabled) and sees that namespace
   (sidecar.dashboards.searchNamespace=ALL, or dashboards.namespace here).

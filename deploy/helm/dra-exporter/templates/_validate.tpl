@@ -49,6 +49,19 @@
 {{- fail (printf "%s.enabled is true and monitoring.honorLabels is false: those of the chart use labels that then have other names; set %s.enabled=false, and use the files that `make exported` of the repository writes" $key $key) -}}
 {{- end -}}
 {{- end -}}
+{{- if and (eq .Values.dashboards.kind "GrafanaDashboard") (not .Values.dashboards.instanceSelector) -}}
+{{- fail "dashboards.instanceSelector is empty: a GrafanaDashboard selects Grafanas by their labels; set matchLabels" -}}
+{{- end -}}
+{{- if eq .Values.monitoring.kind "ClusterPodMonitoring" -}}
+{{- range $key := list "namespace" "relabelings" "metricRelabelings" "basicAuth" "authorization" "tlsConfig" -}}
+{{- if index $.Values.monitoring $key -}}
+{{- fail (printf "monitoring.%s is not for monitoring.kind=ClusterPodMonitoring, which the chart creates without it; remove it, or create your own object with extraObjects" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if eq (toString .Values.rules.enabled) "true" -}}
+{{- fail "rules.enabled is true and monitoring.kind is ClusterPodMonitoring, with which an instance is not named after its node, as the rules expect; set rules.enabled to auto or false" -}}
+{{- end -}}
+{{- end -}}
 {{- include "dra-exporter.validate.strategy" . -}}
 {{- include "dra-exporter.validate.services" . -}}
 {{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.enabled) -}}
