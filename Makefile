@@ -63,7 +63,9 @@ help: ## list the targets
 		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: ## a simulated node on this machine: no GPU, no cluster, no gcc (DEMO_FLAGS=…)
+	@echo "Building dra-exporter with Go; the first time, this takes a minute or two."
 	@$(MAKE) --silent --no-print-directory build-static
+	@echo "Starting a simulated node and its cluster on this machine."
 	@exec bin/dra-exporter-static demo $(DEMO_FLAGS)
 
 ##@ Build

@@ -41,7 +41,7 @@ func addDemo(c *commands, stdout, stderr io.Writer) {
 	command.Flag("seed", "Seed of the simulation: the same seed gives the same simulation.").Default("1").Uint64Var(&flags.seed)
 	flags.push = addPushFlags(command)
 	flags.web = addWebFlags(command, "127.0.0.1:9420", stderr)
-	command.GetFlag(promslogflag.LevelFlagName).Default("warn") // the tour stays on the screen
+	command.GetFlag(promslogflag.LevelFlagName).Default("error") // simulated faults look like real ones, and the tour stays on the screen
 	c.byName[command.FullCommand()] = func(ctx context.Context) error { return runDemo(ctx, flags, stdout) }
 }
 

@@ -51,6 +51,7 @@ func TestHelmInstall(t *testing.T) {
 	r.run(t, "uninstall", "--wait")
 	waitNothingLeft(t, before)
 	t.Logf("the release had made %d objects", len(installed))
+	t.Run("README", testReadme)
 }
 
 // jobs returns the scrape jobs that the operator would create from the

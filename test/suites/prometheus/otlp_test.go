@@ -19,9 +19,9 @@ const (
 	scrapedJob = "scraped"
 	pushedJob  = "dra-exporter"
 	// scrapeTolerance is how many seconds after a snapshot's time it has been
-	// scraped: there is one a second, and it is scraped twice. A scrape may
+	// scraped: there is one a second, and it is scraped twice. On a busy machine, a scrape may
 	// happen that much later than its timestamp.
-	scrapeTolerance = 2.0
+	scrapeTolerance = 4.0
 	// fewPushes is the number of pushes that may all have been of snapshots which
 	// another one replaced before the next scrape.
 	fewPushes = 4
