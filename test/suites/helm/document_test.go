@@ -20,7 +20,7 @@ func TestValuesDocument(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	if want := "| node.access.mode | string | `\"auto\"` | auto, none, dcgm"; !strings.Contains(string(output), want) {
+	if want := "| node.access.mode | `\"auto\"` | auto, none, dcgm"; !strings.Contains(string(output), want) {
 		t.Fatalf("%q is not in\n%s", want, output)
 	}
 	agrees(t, filepath.Join(chart, "README.md"), strings.TrimSpace(string(output))+"\n")
