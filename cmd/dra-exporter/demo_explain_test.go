@@ -151,3 +151,37 @@ func TestExplainJobsOfTheDemo(t *testing.T) {
 	plain := regexp.MustCompile(`since [0-9: A-Z-]*UTC \([0-9]+ min\)`).ReplaceAllString(text.String(), "since TIME")
 	metrictest.CompareGolden(t, "testdata/explain-jobs.txt", regexp.MustCompile(`(post-train|moe|distill)-[a-z0-9]{5}\b`).ReplaceAllString(plain, "$1-xxxxx"))
 }
+
+// TestReadmeShowsTheDemo: README.md begins with what explain prints of a pod of the demo,
+// but for the time.
+func TestReadmeShowsTheDemo(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?s)```console\n\\$ dra-exporter (explain pod \\S+)\n(.+?)```").FindStringSubmatch(string(readme))
+	if shown == nil {
+		t.Fatal("README.md has no console")
+	}
+	_, _, tour := touringDemo(t)
+	kubeconfig := ""
+	for kubeconfig == "" && tour.Scan() {
+		if flag := regexp.MustCompile(`--kubeconfig=(\S+)`).FindStringSubmatch(tour.Text()); flag != nil {
+			kubeconfig = flag[1]
+		}
+	}
+	times := regexp.MustCompile(`since \d\d:\d\d UTC \(\d+ min\)`)
+	want := times.ReplaceAllString(shown[2], "since TIME")
+	answer := ""
+	for range 60 { // an answer is given again for a while
+		output, err := program(t.Context(), append(strings.Fields(shown[1]), "--kubeconfig="+kubeconfig)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer = times.ReplaceAllString(string(output), "since TIME"); strings.HasPrefix(answer, want) {
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	t.Errorf("README.md shows\n%s\nand the demo prints\n%s", want, answer)
+}
