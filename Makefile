@@ -207,11 +207,11 @@ chart: chart-files $(HELM) ## the same, and the thresholds of the chart's values
 	cd test/suites/helm && go test -run '^TestThresholds$$' . -update
 	cd test/suites/helm && go test -run '^TestValuesDocument$$' . -update
 
-docs: ## write collector/metric/asked.txt, docs/metrics.md, docs/configuration.md and the tables of docs/health.md, docs/sources.md, docs/opentelemetry.md
-	cd test/suites/prometheus && go test . -run '^TestAskedFamilies$$' -update
+docs: ## write internal/series/counts.json, collector/metric/asked.txt, docs/metrics.md, docs/configuration.md and the tables of docs/faq.md, docs/health.md, docs/sources.md, docs/opentelemetry.md
+	cd test/suites/prometheus && go test . -run '^Test(AskedFamilies|Series)$$' -update
 	go test ./collector/node -run '^TestHealthDocument$$' -update
 	go test -p 1 ./internal/otlp ./internal/otlp/naming -run 'Document$$' -update
-	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test((Metrics|Sources|Configuration)Document|LevelPages)$$' -update
+	go test -ldflags '$(LAZY)' ./cmd/dra-exporter -run '^Test((Metrics|Sources|Configuration|Series)Document|LevelPages)$$' -update
 	cd test/suites/e2e && go test ./releases -run '^TestDocument$$' -update
 
 .PHONY: site site-build site-test

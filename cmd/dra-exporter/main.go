@@ -103,6 +103,7 @@ func newCommands(stdout, stderr io.Writer) (*commands, *checkFlags) {
 	addFit(c, stdout, stderr)
 	addAdvise(c, stdout, stderr)
 	addCompletion(c, stdout)
+	addSeries(c, stdout)
 	addVersion(c, stdout)
 	return c, addCheck(c, stdout, stderr)
 }

@@ -57,7 +57,7 @@ func (s Size) Each(created time.Time, give func(...Object) error) error {
 		count int
 		make  func(int) []Object
 	}{
-		{1, func(int) []Object { return []Object{class()} }},
+		{1, func(int) []Object { return []Object{Class()} }},
 		{s.Nodes, func(i int) []Object { return []Object{Node(i), Slice(i)} }},
 		{s.Running, func(i int) []Object { return s.running(i, created) }},
 		{s.Waiting, func(i int) []Object { return s.waiting(i, created) }},
@@ -132,7 +132,8 @@ const (
 	className = "gpu.nvidia.com"
 )
 
-func class() *resourcev1.DeviceClass {
+// Class is the class of all GPUs.
+func Class() *resourcev1.DeviceClass {
 	return &resourcev1.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: className},
 		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{

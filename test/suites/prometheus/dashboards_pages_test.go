@@ -97,7 +97,7 @@ func demoBinary(b testing.TB) string {
 }
 
 // waitFor polls a page until it contains a text.
-func waitFor(b *testing.B, address, text string) {
+func waitFor(b testing.TB, address, text string) {
 	b.Helper()
 	for range 180 {
 		if strings.Contains(scraped(b, address), "\n"+text) {
@@ -108,7 +108,7 @@ func waitFor(b *testing.B, address, text string) {
 	b.Fatalf("%s never has %s", address, text)
 }
 
-func scraped(b *testing.B, address string) string {
+func scraped(b testing.TB, address string) string {
 	b.Helper()
 	request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, address, nil)
 	if err != nil {
@@ -147,7 +147,7 @@ func paired(b *testing.B, earlier, later string) []pageRow {
 }
 
 // parsed returns the rows of one page, decoded by Prometheus.
-func parsed(b *testing.B, text string) (rows []pageRow) {
+func parsed(b testing.TB, text string) (rows []pageRow) {
 	b.Helper()
 	parser := textparse.NewPromParser([]byte(text), labels.NewSymbolTable(), false)
 	counts := false
