@@ -50,6 +50,17 @@ func TestSeriesCommand(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", part, output)
 		}
 	}
+	for flag, parts := range map[string][]string{
+		"--sets=":           {"level default with no recorded series: "},
+		"--sets=kubernetes": {"kubernetes               unknown  chosen\n", "level default with no recorded series, and without kubernetes: "},
+	} {
+		output, err := program(t.Context(), "series", flag).Output()
+		for _, part := range parts {
+			if err != nil || !strings.Contains(string(output), part) {
+				t.Errorf("%s: %v: it does not say %q:\n%s", flag, err, part, output)
+			}
+		}
+	}
 	for flag, part := range map[string]string{
 		"--nodes=0":            "--nodes=0 is not between 1 and 1000000",
 		"--devices=-1":         "--devices=-1",

@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,7 +48,7 @@ type Counts struct {
 	Agent   map[string]Line `json:"agent"`
 	Cluster map[string]Line `json:"cluster"`
 	// Recorded are the series of a set by the interval of the rules, "0" if they have
-	// none of their own.
+	// none of their own. A set without any records what the counted fleets lack.
 	Recorded map[string]map[string]Line `json:"recorded"`
 }
 
@@ -68,6 +70,7 @@ type Volume struct {
 	Agent    map[string]int `json:"agent"`           // series of one agent, by level
 	Cluster  map[string]int `json:"cluster"`         // of the cluster role, by level
 	Recorded map[string]int `json:"recorded"`        // by set
+	Unknown  []string       `json:"unknown"`         // sets whose series were not counted
 	Stored   int            `json:"stored"`          // series of the level and the sets
 	Samples  float64        `json:"samplesPerSecond"`
 	Bytes    float64        `json:"bytesPerDay"`
@@ -83,20 +86,24 @@ func (c Counts) Estimate(nodes Nodes, level string, sets []string, interval time
 	devices, claims := nodes.Count*nodes.Devices, nodes.Count*nodes.Claims
 	r := Volume{
 		Nodes: nodes, Level: level, Sets: sets, Interval: interval.Seconds(),
-		Agent: map[string]int{}, Cluster: map[string]int{}, Recorded: map[string]int{},
+		Agent: map[string]int{}, Cluster: map[string]int{}, Recorded: map[string]int{}, Unknown: []string{},
 	}
 	for name, line := range c.Agent {
-		r.Agent[name] = int(line.count(0, nodes.Devices, nodes.Claims))
+		r.Agent[name] = round(line.count(0, nodes.Devices, nodes.Claims))
 	}
 	for name, line := range c.Cluster {
-		r.Cluster[name] = int(line.count(nodes.Count, devices, claims))
+		r.Cluster[name] = round(line.count(nodes.Count, devices, claims))
 	}
 	r.Stored = nodes.Count*r.Agent[level] + r.Cluster[level]
 	r.Samples = float64(r.Stored) / interval.Seconds()
-	for name, lines := range c.Recorded {
+	for _, name := range slices.Sorted(maps.Keys(c.Recorded)) {
+		lines := c.Recorded[name]
+		if len(lines) == 0 {
+			r.Unknown = append(r.Unknown, name)
+		}
 		for _, every := range slices.Sorted(maps.Keys(lines)) {
 			count := lines[every].count(nodes.Count, devices, claims)
-			r.Recorded[name] += int(count)
+			r.Recorded[name] += round(count)
 			if !slices.Contains(sets, name) {
 				continue
 			}
@@ -104,13 +111,15 @@ func (c Counts) Estimate(nodes Nodes, level string, sets []string, interval time
 			if pause, err := time.ParseDuration(every + "s"); err == nil && pause > 0 {
 				seconds = pause.Seconds()
 			}
-			r.Stored += int(count)
+			r.Stored += round(count)
 			r.Samples += count / seconds
 		}
 	}
 	r.Bytes = r.Samples * 24 * time.Hour.Seconds() * bytesPerSample
 	return r
 }
+
+func round(count float64) int { return int(math.Round(count)) }
 
 // Check says what of a question cannot be answered.
 func (c Counts) Check(nodes Nodes, sets []string) error {
@@ -150,15 +159,33 @@ func (r Volume) Text() string {
 	row("all agents", r.Nodes.Count, r.Agent)
 	row("the cluster role", 1, r.Cluster)
 	text.WriteString("\nrecorded series\n")
-	for _, set := range slices.Sorted(maps.Keys(r.Recorded)) {
-		chosen := ""
+	for _, set := range slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(r.Recorded)), r.Unknown))) {
+		count, chosen := "unknown", ""
+		if n, ok := r.Recorded[set]; ok {
+			count = strconv.Itoa(n)
+		}
 		if slices.Contains(r.Sets, set) {
 			chosen = "  chosen"
 		}
-		fmt.Fprintf(&text, "  %-20s%12d%s\n", set, r.Recorded[set], chosen)
+		fmt.Fprintf(&text, "  %-20s%12s%s\n", set, count, chosen)
 	}
-	fmt.Fprintf(&text, "\nlevel %s with %s: %d series, %.0f samples a second, %s a day\n", r.Level, words.Join(r.Sets, "and"), r.Stored, r.Samples, words.Bytes(r.Bytes))
-	fmt.Fprintf(&text, "\nEvery %s, %g bytes of a sample; without faults, prices and metrics of Kubernetes itself. The series\nof claims that end remain until Prometheus deletes them.\n",
+	var counted, unknown []string
+	for _, set := range r.Sets {
+		if slices.Contains(r.Unknown, set) {
+			unknown = append(unknown, set)
+		} else {
+			counted = append(counted, set)
+		}
+	}
+	with := "no recorded series"
+	if len(counted) > 0 {
+		with = words.Join(counted, "and")
+	}
+	if len(unknown) > 0 {
+		with += ", and without " + words.Join(unknown, "and")
+	}
+	fmt.Fprintf(&text, "\nlevel %s with %s: %d series, %.0f samples a second, %s a day\n", r.Level, with, r.Stored, r.Samples, words.Bytes(r.Bytes))
+	fmt.Fprintf(&text, "\nEvery %s, %g bytes of a sample; without faults, prices and metrics of Kubernetes itself, which unknown\nsets record. The series of claims that end remain until Prometheus deletes them.\n",
 		words.Duration(words.Seconds(r.Interval)), bytesPerSample)
 	return text.String()
 }
