@@ -56,15 +56,16 @@ func addressFlags() map[string]struct {
 			_, err := pushSettings(&otlpsettings.Flags{Endpoint: "http://" + address})
 			return err
 		}},
-		"web.grafana-url":        {"node", links(func(l *page.Links, url string) { l.Grafana = url })},
-		"web.runbook-url":        {"node", links(func(l *page.Links, url string) { l.Runbooks = url })},
-		"web.cluster-url":        {"node", links(func(l *page.Links, url string) { l.Cluster = url })},
-		"web.listen-address":     {"node", nil}, // TestListenAddresses of internal/web
-		"web.allowed-host":       {"node", nil}, // a name
-		"cluster.listen-address": {"demo", nil}, // as web.listen-address
-		"prometheus.url":         {"advise", func(address string) error { _, err := advise.NewClient("http://"+address, ""); return err }},
-		"url":                    {"top", listed},
-		"cluster-url":            {"top", listed},
+		"web.grafana-url":         {"node", links(func(l *page.Links, url string) { l.Grafana = url })},
+		"web.runbook-url":         {"node", links(func(l *page.Links, url string) { l.Runbooks = url })},
+		"web.cluster-url":         {"node", links(func(l *page.Links, url string) { l.Cluster = url })},
+		"web.listen-address":      {"node", nil}, // TestListenAddresses of internal/web
+		"web.allowed-host":        {"node", nil}, // a name
+		"cluster.listen-address":  {"demo", nil}, // as web.listen-address
+		"training.listen-address": {"demo", nil},
+		"prometheus.url":          {"advise", func(address string) error { _, err := advise.NewClient("http://"+address, ""); return err }},
+		"url":                     {"top", listed},
+		"cluster-url":             {"top", listed},
 	}
 }
 

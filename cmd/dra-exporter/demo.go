@@ -16,6 +16,7 @@ import (
 
 	promslogflag "github.com/prometheus/common/promslog/flag"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
 	"github.com/dra-exporter/dra-exporter/collector/device"
@@ -35,7 +36,8 @@ func addDemo(c *commands, stdout, stderr io.Writer) {
 	command := c.app.Command("demo", "Run both roles over a simulated cluster: no GPU, no Kubernetes.").HelpLong(`  dra-exporter demo
   dra-exporter demo --web.listen-address=127.0.0.1:8000 --cluster.listen-address=127.0.0.1:8001`)
 	flags := &demoFlags{}
-	command.Flag("cluster.listen-address", "Address of the cluster role; the node role has --web.listen-address.").Default("127.0.0.1:9421").StringVar(&flags.second)
+	command.Flag("cluster.listen-address", "Address of the cluster role; the first node's agent has --web.listen-address.").Default("127.0.0.1:9421").StringVar(&flags.cluster)
+	command.Flag("training.listen-address", "Address of the second node's agent. Empty: none.").Default("127.0.0.1:9422").StringVar(&flags.training)
 	addDCGMFlag(command, &flags.dcgm)
 	flags.exported.add(command)
 	command.Flag("seed", "Seed of the simulation: the same seed gives the same simulation.").Default("1").Uint64Var(&flags.seed)
@@ -47,10 +49,11 @@ func addDemo(c *commands, stdout, stderr io.Writer) {
 
 // demoFlags are the flags of the demo.
 type demoFlags struct {
-	web    *webFlags
-	second string // address of the cluster role
-	dcgm   string
-	seed   uint64
+	web      *webFlags
+	cluster  string // address of the cluster role
+	training string // of the second node's agent
+	dcgm     string
+	seed     uint64
 
 	exported filterFlags
 	filter   *metric.Filter // by these flags, for both roles
@@ -62,9 +65,11 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 	// Closing the terminal ends the demo, which then removes its files.
 	ctx, hungUp := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer hungUp()
-	flags.second = hostport.Bracketed(flags.second)
-	if _, _, err := net.SplitHostPort(flags.second); err != nil {
-		return usagef("--cluster.listen-address=%s is not HOST:PORT", hostport.Redacted(flags.second))
+	for name, address := range map[string]*string{"cluster": &flags.cluster, "training": &flags.training} {
+		*address = hostport.Bracketed(*address)
+		if _, _, err := net.SplitHostPort(*address); err != nil && (name == "cluster" || *address != "") {
+			return usagef("--%s.listen-address=%s is not HOST:PORT", name, hostport.Redacted(*address))
+		}
 	}
 	if flags.filter, err = flags.exported.filter(slices.Concat(nodeFamilies(), clusterFamilies())); err != nil {
 		return err
@@ -97,26 +102,38 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 		return err
 	}
 	program, _ := os.Executable() // without it, no command is shown
-	cluster, err := demoCluster(simulated, flags, demo.ExplainCommand(flags.second, program, kubeconfig), push, now, log)
+	cluster, err := demoCluster(simulated, flags, demo.ExplainCommand(flags.cluster, program, kubeconfig), push, now, log)
 	if err != nil {
 		return errors.Join(err, node.server.Close())
 	}
+	roles := []demoRole{node, cluster}
 	tour := demo.Tour{
-		Program: os.Args[0], Kubeconfig: kubeconfig, Metrics: flags.web.path,
+		Program: os.Args[0], Kubeconfig: kubeconfig, Prometheus: simulated.RecordedWeek(), Metrics: flags.web.path,
 		Node: node.server.Addresses()[0], Cluster: cluster.server.Addresses()[0],
+	}
+	if flags.training != "" {
+		training, err := demoTrainingNode(simulated, flags, push, now, log)
+		if err != nil {
+			return errors.Join(err, node.server.Close(), cluster.server.Close())
+		}
+		roles, tour.Training = append(roles, training), training.server.Addresses()[0]
 	}
 	tour.PrintAddresses(stdout)
 	var running errgroup.Group
 	running.Go(func() error {
-		if untilReady(ctx, node.ready, cluster.ready) {
+		if untilReady(ctx, roles) {
 			tour.Print(stdout)
 		}
 		return nil
 	})
-	for _, serve := range []func(context.Context) error{simulated.Run, node.run, cluster.run} {
+	running.Go(func() error {
+		defer stop() // if one ends, all end
+		return simulated.Run(ctx)
+	})
+	for _, started := range roles {
 		running.Go(func() error {
-			defer stop() // if one ends, all end
-			return serve(ctx)
+			defer stop()
+			return started.serve(ctx, started.server)
 		})
 	}
 	return running.Wait()
@@ -129,16 +146,24 @@ type demoRole struct {
 	ready  func() error
 }
 
-func (s demoRole) run(ctx context.Context) error { return s.serve(ctx, s.server) }
-
 func demoNode(simulated *demo.Simulation, flags *demoFlags, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
 	sources, err := demoSources(simulated, now, log)
 	if err != nil {
 		return demoRole{}, err
 	}
+	return demoAgent(simulated.AgentNode, simulated.Config(), sources, flags, *flags.web, push, now, log)
+}
+
+func demoTrainingNode(simulated *demo.Simulation, flags *demoFlags, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
+	node := simulated.TrainingNode()
+	return demoAgent(node, simulated.Config(), []device.Source{node.Source()}, flags, *flags.web.at(flags.training, "--training.listen-address"), push, now, log)
+}
+
+// demoAgent is the agent of a node.
+func demoAgent(simulated *demo.AgentNode, api *rest.Config, sources []device.Source, flags *demoFlags, serve webFlags, push otlpsettings.Settings, now clock.Clock, log *slog.Logger) (demoRole, error) {
 	options := role.NodeOptions{
 		Name: simulated.NodeName(), Clock: now, Sources: sources,
-		Socket: simulated.KubeletSocket(), CDIDirs: []string{simulated.CDIDir()}, Procfs: simulated.Procfs(), API: simulated.Config(),
+		Socket: simulated.KubeletSocket(), CDIDirs: []string{simulated.CDIDir()}, Procfs: simulated.Procfs(), API: api,
 		Gate: &role.Gate{}, Push: push, Filter: flags.filter,
 	}
 	simulated.ListProcesses(options.Gate.Open)
@@ -148,9 +173,8 @@ func demoNode(simulated *demo.Simulation, flags *demoFlags, push otlpsettings.Se
 	if err != nil {
 		return demoRole{}, err
 	}
-	serve := *flags.web
-	if _, port, err := net.SplitHostPort(flags.second); err == nil && port != "0" { // otherwise the port is not known yet
-		serve.links.Cluster = "http://" + flags.second
+	if _, port, err := net.SplitHostPort(flags.cluster); err == nil && port != "0" { // otherwise the port is not known yet
+		serve.links.Cluster = "http://" + flags.cluster
 	}
 	server, err := serve.server(options.API, node.Server, log)
 	return demoRole{server, node.Run, node.Ready}, err
@@ -177,7 +201,7 @@ func demoCluster(simulated *demo.Simulation, flags *demoFlags, explain string, p
 	if err != nil {
 		return demoRole{}, err
 	}
-	server, err := flags.web.at(flags.second, "--cluster.listen-address").server(options.API, cluster.Server, log)
+	server, err := flags.web.at(flags.cluster, "--cluster.listen-address").server(options.API, cluster.Server, log)
 	return demoRole{server, cluster.Run, cluster.Ready}, err
 }
 
@@ -194,10 +218,10 @@ func demoAgentFlags(prices, dcgm string) *agentFlags {
 }
 
 // untilReady waits until all are ready; it returns false if ctx ends before.
-func untilReady(ctx context.Context, all ...func() error) bool {
+func untilReady(ctx context.Context, roles []demoRole) bool {
 	const pause = 50 * time.Millisecond
-	for _, ready := range all {
-		for ready() != nil {
+	for _, started := range roles {
+		for started.ready() != nil {
 			select {
 			case <-ctx.Done():
 				return false

@@ -37,7 +37,7 @@ func touringDemo(t *testing.T) (node, cluster string, tour *bufio.Scanner) {
 	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(stop)
 	var log bytes.Buffer
-	command := program(ctx, "demo", "--metrics.dcgm=split", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=127.0.0.1:0")
+	command := program(ctx, "demo", "--metrics.dcgm=split", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=127.0.0.1:0", "--training.listen-address=127.0.0.1:0")
 	command.Stderr = &log
 	output, err := command.StdoutPipe()
 	if err != nil {

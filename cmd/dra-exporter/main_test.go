@@ -100,7 +100,7 @@ func TestStartErrors(t *testing.T) {
 		"an unused simulation":     {append(alone, "--simulated.config=/does/not/exist"), []string{"--simulated.config", "--device.source"}},
 		"an unread web config":     {[]string{"node", "--web.config.file=/does/not/exist"}, []string{"--web.config.file", "/does/not/exist"}},
 		"the cluster's likewise":   {[]string{"cluster", "--web.config.file=/does/not/exist"}, []string{"--web.config.file", "/does/not/exist"}},
-		"an address of the demo":   {[]string{"demo", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=nowhere:1"}, []string{"--cluster.listen-address", "nowhere:1"}},
+		"an address of the demo":   {[]string{"demo", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=nowhere:1", "--training.listen-address="}, []string{"--cluster.listen-address", "nowhere:1"}},
 		"no name of a pod":         {[]string{"explain", "pod", "a/b/c", "--kubeconfig=/does/not/exist"}, []string{"a/b/c"}},
 		"a negative price":         {append(alone, "--cost.prices="+file("prices", "currency: EUR\nprices:\n- perHour: -1\n")), []string{"--cost.prices", "prices:3", "perHour"}},
 		"neither copy nor split":   {append(alone, "--metrics.dcgm=both"), []string{"--metrics.dcgm", "copy", "split", "both"}},
@@ -181,6 +181,7 @@ func TestUsageHints(t *testing.T) {
 		"top --interval=1ms":                        "--interval=1ms is too short",
 		"cluster --pending.budget=2":                "--pending.budget=2",
 		"demo --cluster.listen-address=x":           "--cluster.listen-address=x is not HOST:PORT",
+		"demo --training.listen-address=x":          "--training.listen-address=x is not HOST:PORT",
 		"check cluster --timeout=-1s":               "--timeout=-1s",
 		"":                                          "Usage: dra-exporter <command>",
 	} {

@@ -33,15 +33,15 @@ type typicalNode struct {
 // made of the demo's templates.
 func typicalNodes(t testing.TB) []typicalNode {
 	t.Helper()
-	file, err := os.ReadFile("../../internal/demo/hardware.yaml")
+	templates, err := os.ReadFile("../../internal/demo/templates.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	templates, _, found := strings.Cut(string(file), "\ndevices:\n")
-	if !found {
-		t.Fatal("the demo's hardware has no devices")
+	first, err := os.ReadFile("../../internal/demo/gpu-node-1.yaml")
+	if err != nil {
+		t.Fatal(err)
 	}
-	dense, shared := templates+"\ndevices:\n", templates+"\ndevices:\n"
+	dense, shared := string(templates)+"devices:\n", string(templates)+"devices:\n"
 	for g := range 8 {
 		dense += fmt.Sprintf("- {template: mig-gpu, minor: %[1]d, uuid: GPU-%[1]d, pciBusID: \"0000:%[2]x:00.0\", partitions: [", g, g+16)
 		for p := range 7 {
@@ -54,7 +54,7 @@ func typicalNodes(t testing.TB) []typicalNode {
 	}
 	nodes := []typicalNode{
 		// Devices are numbered as in the file: 6 to 8 and 10 to 13 are partitions, 15 is the adapter.
-		{name: "demo", title: "8 GPUs, 2 of them partitioned, a network adapter, 12 claims", hardware: string(file), holds: [][]int{
+		{name: "demo", title: "8 GPUs, 2 of them partitioned, a network adapter, 12 claims", hardware: string(templates) + string(first), holds: [][]int{
 			{0}, {1}, {2, 15}, {3}, {3}, {6}, {7}, {8}, {10}, {12}, {13}, {14},
 		}},
 		{name: "dense", title: "8 GPUs of 7 partitions, 64 claims", hardware: dense},

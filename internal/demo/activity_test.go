@@ -9,9 +9,9 @@ import (
 )
 
 // reading returns what the node's hardware reports of a quantity of one device.
-func (s *nodeFixture) reading(t *testing.T, uuid string, quantity device.Quantity) float64 {
+func (n *AgentNode) reading(t *testing.T, uuid string, quantity device.Quantity) float64 {
 	t.Helper()
-	readers, err := s.Source().Readers(t.Context())
+	readers, err := n.Source().Readers(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func (s *nodeFixture) reading(t *testing.T, uuid string, quantity device.Quantit
 // setLoad sets the load of an instance's main containers.
 func (s *nodeFixture) setLoad(t *testing.T, i *instance, load float64) {
 	t.Helper()
-	if err := s.node.activity.set(i, i.processes(false, load)); err != nil {
+	if err := s.activity.set(i, i.processes(false, load)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -46,7 +46,7 @@ func TestLoadsAddUp(t *testing.T) {
 	loads := func(a, b float64) float64 {
 		s.setLoad(t, first, a)
 		s.setLoad(t, second, b)
-		return s.node.activity.load("gpu-3")
+		return s.activity.load("gpu-3")
 	}
 	for _, c := range []struct{ a, b, want float64 }{{0.5, 0.25, 0.75}, {0.75, 0.75, 1}, {0, 0.25, 0.25}, {0, 0, 0}} {
 		if got := loads(c.a, c.b); math.Abs(got-c.want) > 1e-9 {
@@ -74,7 +74,7 @@ func TestLoadOfPartitionedGPU(t *testing.T) {
 func TestMonitoringPodHasNoLoad(t *testing.T) {
 	s := newNodeFixture(t)
 	s.setLoad(t, newInstance(row(t, "dcgm"), 0, 1, time.Unix(0, 0)), 1)
-	if load := s.node.activity.load("gpu-4"); load != 0 {
+	if load := s.activity.load("gpu-4"); load != 0 {
 		t.Errorf("a monitor makes a load of %g", load)
 	}
 }

@@ -12,22 +12,28 @@ import (
 	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 )
 
-// staticObjects are the objects that are there before any pod and stay: the node,
-// the classes, the templates, and what the driver publishes.
+// staticObjects are the objects that are there before any pod and stay: the first node
+// and what drivers publish of it, the classes, and the templates.
 func staticObjects(h hardware, rows []workload, random *rand.Rand) []apiserver.Object {
-	node := newNode(nodeName, "h100-8x80", random)
-	objects := []apiserver.Object{node}
+	objects := nodeObjects(nodeName, h, random)
 	for _, class := range deviceClasses() {
 		objects = append(objects, class)
-	}
-	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}
-	for _, slice := range h.resourceSlices(node.Name, owner, random) {
-		objects = append(objects, slice)
 	}
 	for _, row := range rows {
 		if row.claim.template != "" {
 			objects = append(objects, newTemplate(row))
 		}
+	}
+	return objects
+}
+
+// nodeObjects are a node with an agent, and what drivers publish of it.
+func nodeObjects(name string, h hardware, random *rand.Rand) []apiserver.Object {
+	node := newNode(name, "h100-8x80", random)
+	objects := []apiserver.Object{node}
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: name, UID: node.UID, Controller: new(true)}
+	for _, slice := range h.resourceSlices(name, owner, random) {
+		objects = append(objects, slice)
 	}
 	return objects
 }

@@ -1,15 +1,16 @@
 // Package demo is a small Kubernetes cluster without Kubernetes and
 // without GPUs, for the demo and for tests: everything around the agent and
-// the cluster role, and nothing of them. Of the agent's node it has
+// the cluster role, and nothing of them. Of two nodes that agents run on it has
 //
-//   - hardware: eight GPUs, two of them partitioned, and an RDMA adapter
-//     (hardware.yaml), shown by a device.Source;
-//   - two DRA drivers' ResourceSlices and CDI files, which follow from the
+//   - hardware, shown by a device.Source: eight GPUs, two of them partitioned, an RDMA
+//     adapter and devices of other vendors (gpu-node-1.yaml, accelerators.yaml); eight
+//     GPUs, one of them hot (gpu-node-3.yaml);
+//   - the DRA drivers' ResourceSlices and CDI files, which follow from the
 //     hardware;
 //   - a kubelet's PodResources on a unix socket;
 //
 // of another node only what the API server shows: its slices, and how its
-// pods fare (remote… in slices.go). Both share
+// pods fare (remote… in slices.go). All share
 //
 //   - an API server on the loopback interface;
 //   - and a scenario in which pods and their claims come and go, each through

@@ -72,7 +72,7 @@ func TestStaticObjects(t *testing.T) {
 		}
 	}
 	slices.Sort(lines)
-	const nowhere = "Unschedulable: 0/2 nodes are available: 2 cannot allocate all claims. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+	const nowhere = "Unschedulable: 0/3 nodes are available: 3 cannot allocate all claims. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
 	expect(t, lines, strings.ReplaceAll(`
 claim batch 2h0m0s
 claim biology 20h0m0s gpu-node-2/gpu-7 for 1
@@ -94,7 +94,7 @@ event students FailedResourceClaimCreation: PodResourceClaim gpus: create Resour
 group llm 5m0s of 2
 pod batch Pending 2h0m0s gate kueue.x-k8s.io/admission SchedulingGated: Scheduling is blocked due to non-empty scheduling gates
 pod biology Running 20h0m0s claim:gpu/gpu gpu.nvidia.com/gpu-node-2/gpu-7 Unhealthy
-pod finance Pending 2m0s Unschedulable: 0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.
+pod finance Pending 2m0s Unschedulable: 0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.
 pod genomics Pending 4m0s NOWHERE
 pod hpc Pending 20m0s NOWHERE
 pod lab Pending 6m0s NOWHERE
@@ -103,7 +103,7 @@ pod llm Pending 3h12m0s NOWHERE
 pod llm Pending 3m0s
 pod llm Pending 5m0s Unschedulable: waiting for minCount pods from a gang to appear in scheduling queue
 pod onboarding Pending 11m0s
-pod onboarding Pending 17m0s Unschedulable: 0/2 nodes are available: request gpu: device class gpu.acme.com does not exist. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.
+pod onboarding Pending 17m0s Unschedulable: 0/3 nodes are available: request gpu: device class gpu.acme.com does not exist. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.
 pod robotics Pending 42m0s NOWHERE
 pod speech Running 50h0m0s
 pod speech Running 90h0m0s
@@ -121,9 +121,6 @@ func TestDevicesOfTwoNodes(t *testing.T) {
 	taken := newReservations()
 	if !taken.reserve(newInstance(here, 0, 1, time.Unix(0, 0))) || !taken.reserve(newInstance(there, 0, 1, time.Unix(0, 0))) {
 		t.Error("gpu-2 of one node is taken with that of the other")
-	}
-	if len(here.usedBy(0)) != 1 || len(newInstance(there, 0, 1, time.Unix(0, 0)).processes(false, 1)) != 0 {
-		t.Error("the agent's hardware works for the other node, or not for its own")
 	}
 	if got := devicePool(remoteNode, remoteFPGA); got != fabricPool {
 		t.Errorf("the FPGA is in pool %s", got)

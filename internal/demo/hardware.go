@@ -9,22 +9,29 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/device/simulated"
 )
 
-//go:embed hardware.yaml
-var hardwareYAML string
+//go:embed templates.yaml
+var templatesYAML string
+
+//go:embed gpu-node-1.yaml
+var firstNodeYAML string
 
 //go:embed accelerators.yaml
 var acceleratorsYAML string
 
-// Minor numbers of GPUs with special publication.
+//go:embed gpu-node-3.yaml
+var trainingNodeYAML string
+
+// Minor numbers of GPUs of the first node with special publication.
 const (
 	minorShareable = 3 // several claims may share it
 	minorOnDemand  = 6 // published as all the partitions that could be cut
 	minorByPlugin  = 7 // allocated by a device plugin, to several pods in turn
 )
 
-// hardware is the devices of the node.
+// hardware is the devices of a node.
 type hardware struct {
 	config     simulated.Config
+	shareable  int             // minor number of the GPU that several claims may share; -1: none
 	gpus       []device.Device // whole ones, by minor number
 	migDevices []migDevice
 	nics       []device.Device // RDMA adapters
@@ -38,13 +45,22 @@ type migDevice struct {
 	parent int // minor number
 }
 
-// readHardware reads the file under a seed.
+// readHardware reads the hardware of the first node under a seed.
 func readHardware(seed uint64) (hardware, error) {
-	config, err := simulated.Parse(fmt.Appendf(nil, "seed: %d\n%s%s", seed, hardwareYAML, acceleratorsYAML))
+	return parseHardware(seed, minorShareable, firstNodeYAML+acceleratorsYAML)
+}
+
+// readTrainingHardware reads the hardware of the node of a training job.
+func readTrainingHardware(seed uint64) (hardware, error) {
+	return parseHardware(seed, -1, trainingNodeYAML)
+}
+
+func parseHardware(seed uint64, shareable int, devices string) (hardware, error) {
+	config, err := simulated.Parse(fmt.Appendf(nil, "seed: %d\n%s%s", seed, templatesYAML, devices))
 	if err != nil {
-		return hardware{}, fmt.Errorf("read the simulated node's hardware: %w", err)
+		return hardware{}, fmt.Errorf("read the hardware of a simulated node: %w", err)
 	}
-	h := hardware{config: config}
+	h := hardware{config: config, shareable: shareable}
 	for _, gpu := range config.Devices {
 		switch gpu.Identity.Vendor {
 		case "nvidia":
@@ -156,12 +172,13 @@ func profiles() map[string]profile {
 // computeSlices is how many compute slices an H100 has in MIG mode.
 const computeSlices = 7
 
-// remoteNode is a node that exists only in the API server: its devices, and its
-// pods.
-const remoteNode = "gpu-node-2"
-
-// nodeName is the node that the agent runs on.
-const nodeName = "gpu-node-1"
+// The nodes. The remote node exists only in the API server: its devices, and its pods.
+// Agents run on the others.
+const (
+	nodeName     = "gpu-node-1"
+	remoteNode   = "gpu-node-2"
+	trainingNode = "gpu-node-3"
+)
 
 // withProcesses returns the published names of devices whose processes their
 // driver lists: whole GPUs.

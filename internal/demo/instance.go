@@ -32,13 +32,17 @@ type instance struct {
 // newInstance makes the objects of the run-th run, none of which is created
 // yet. All names and UIDs follow from the seed.
 func newInstance(row workload, run int, seed uint64, created time.Time) *instance {
-	i := &instance{row: row, seed: seed, random: newRandom(seed, row.namespace, row.name, strconv.Itoa(run))}
+	name := []string{row.namespace, row.name, strconv.Itoa(run)}
+	if row.index > 0 {
+		name = append(name, strconv.Itoa(row.index))
+	}
+	i := &instance{row: row, seed: seed, random: newRandom(seed, name...)}
 	owner := controller(row, run, seed)
 	for n := range max(row.pods, 1) {
 		i.pods = append(i.pods, newPod(row, metav1.ObjectMeta{
 			Namespace: row.namespace, Name: i.podName(owner.Name, n), UID: newUID(i.random),
 			CreationTimestamp: metav1.NewTime(created),
-			Labels:            podLabels(row, owner.Name, n),
+			Labels:            podLabels(row, owner.Name, row.index+n),
 			OwnerReferences:   []metav1.OwnerReference{owner},
 		}))
 	}
@@ -91,6 +95,9 @@ func controller(row workload, run int, seed uint64) metav1.OwnerReference {
 func (i *instance) podName(owner string, n int) string {
 	if i.row.owner == ownedByStatefulSet {
 		return owner + "-" + strconv.Itoa(n)
+	}
+	if i.row.ranks > 0 {
+		owner += "-" + strconv.Itoa(i.row.index)
 	}
 	return owner + "-" + suffix(i.random)
 }
@@ -169,9 +176,6 @@ type use struct {
 // processes returns the processes of the instance's containers, of the init
 // containers or of the main ones: one in each, at a load of each device.
 func (i *instance) processes(initial bool, load float64) []process {
-	if i.row.node != "" {
-		return nil
-	}
 	var made []process
 	users := make(map[string]float64) // of each device
 	for _, pod := range i.pods {

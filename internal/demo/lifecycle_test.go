@@ -34,7 +34,7 @@ func newNodeFixture(t *testing.T) *nodeFixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	channel, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	channel, err := grpc.NewClient("unix:"+s.KubeletSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func row(t *testing.T, name string) workload {
 func (s *nodeFixture) describe(t *testing.T, i *instance) string {
 	t.Helper()
 	file := "no CDI"
-	if _, err := os.Stat(s.node.cdi.file(i.claim.UID)); err == nil {
+	if _, err := os.Stat(s.cdi.file(i.claim.UID)); err == nil {
 		file = "CDI"
 	}
 	return strings.Join([]string{s.pod(t, i), s.claim(t, i), s.listing(t), file, s.load(i)}, ", ")
@@ -175,9 +175,9 @@ func (s *nodeFixture) listing(t *testing.T) string {
 }
 
 func (s *nodeFixture) load(i *instance) string {
-	s.node.activity.mu.Lock()
-	defer s.node.activity.mu.Unlock()
-	return fmt.Sprintf("load %g", s.node.activity.load(i.row.usedBy(0)[0]))
+	s.activity.mu.Lock()
+	defer s.activity.mu.Unlock()
+	return fmt.Sprintf("load %g", s.activity.load(i.row.usedBy(0)[0]))
 }
 
 // history runs all steps and describes the state after each.
@@ -185,7 +185,7 @@ func (s *nodeFixture) history(t *testing.T, w workload) []string {
 	t.Helper()
 	i := newInstance(w, 0, 1, time.Unix(0, 0))
 	var lines []string
-	for _, next := range append(s.node.startSteps(w), s.node.endSteps(w)...) {
+	for _, next := range append(s.lifecycles.startSteps(w), s.lifecycles.endSteps(w)...) {
 		if next.ready != nil && !next.ready(i) {
 			t.Fatal("devices are taken on an empty node")
 		}
@@ -246,7 +246,7 @@ func expect(t *testing.T, got []string, want string) {
 func TestClaimWaitsForDevice(t *testing.T) {
 	s := newNodeFixture(t)
 	first, second := newInstance(row(t, "finetune"), 0, 1, time.Unix(0, 0)), newInstance(row(t, "evaluate"), 0, 1, time.Unix(0, 0))
-	if !s.node.reservations.reserve(first) || s.node.reservations.reserve(second) {
+	if !s.lifecycles.reservations.reserve(first) || s.lifecycles.reservations.reserve(second) {
 		t.Fatal("two claims have one GPU")
 	}
 	turns, refused := 0, 0
@@ -254,9 +254,9 @@ func TestClaimWaitsForDevice(t *testing.T) {
 		onWait: func(*instance) error { refused++; return nil },
 		ready: func(i *instance) bool {
 			if turns++; turns == 3 {
-				s.node.reservations.release(first)
+				s.lifecycles.reservations.release(first)
 			}
-			return s.node.reservations.reserve(i)
+			return s.lifecycles.reservations.reserve(i)
 		},
 		run: func(*instance) error { return nil },
 	}}

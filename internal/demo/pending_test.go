@@ -45,9 +45,14 @@ func newPendingFixture(t *testing.T, visitors ...string) *pendingFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	training, err := readTrainingHardware(1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	now := time.Unix(1e9, 0)
 	w := &pendingFixture{classes: map[string]*resourcev1.DeviceClass{}}
 	w.add(staticObjects(h, scenario(), newRandom(1, "standing"))...)
+	w.add(nodeObjects(trainingNode, training, newRandom(1, trainingNode))...)
 	w.add(existingObjects(1, now)...)
 	for _, row := range scenario() {
 		if row.lasts == 0 || slices.Contains(visitors, row.name) {
@@ -185,7 +190,7 @@ func TestPendingReasons(t *testing.T) {
 			for _, slice := range w.slices {
 				slice.Spec.Pool.ResourceSliceCount = min(slice.Spec.Pool.ResourceSliceCount, 1+int64(strings.Count(slice.Spec.Driver, "nvidia")))
 			}
-		}, nodeName + " " + remoteNode},
+		}, nodeName + " " + remoteNode + " " + trainingNode},
 		"typo":       {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // if only its claim were there
 		"homework":   {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // likewise
 		"etl":        {nodeName + " " + remoteNode, nothing, nodeName + " " + remoteNode}, // if only there were processors
@@ -234,7 +239,7 @@ func TestTemporarilyPendingWorkloads(t *testing.T) {
 			t.Errorf("%s: it fits though it is hindered", name)
 		}
 	}
-	for name, want := range map[string]string{"fold": remoteNode, "assay": remoteNode, "sweep": remoteNode, "tutorial": remoteNode, "aligner": nodeName + " " + remoteNode} {
+	for name, want := range map[string]string{"fold": remoteNode, "assay": remoteNode, "sweep": remoteNode, "tutorial": remoteNode, "aligner": nodeName + " " + remoteNode + " " + trainingNode} {
 		if got := newPendingFixture(t).fits(t, claimOf(row(t, name))); got != want {
 			t.Errorf("%s: it fits on %q, want %q", name, got, want)
 		}

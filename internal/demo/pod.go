@@ -196,7 +196,7 @@ func setUnscheduled(pod *corev1.Pod, reason, message string, at time.Time) {
 }
 
 // nodes is the number of nodes.
-const nodes = 2
+const nodes = 3
 
 // The messages of the scheduler (kube-scheduler 1.37: FitError of its
 // framework, and the plugins DynamicResources, NodeResourcesFit and

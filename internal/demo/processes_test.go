@@ -63,7 +63,7 @@ func (s *nodeFixture) listed(t *testing.T, uuid string) []device.Process {
 
 func (s *nodeFixture) uuid(t *testing.T, name string) string {
 	t.Helper()
-	found, there := s.node.activity.hardware.byName(name)
+	found, there := s.cdi.hardware.byName(name)
 	if !there {
 		t.Fatalf("there is no device %s", name)
 	}
@@ -78,7 +78,7 @@ func TestProcessesOfLifecycle(t *testing.T) {
 	pod := i.pods[0]
 	uuid := s.uuid(t, "gpu-2")
 	var got []string
-	for _, next := range append(s.node.startSteps(i.row), s.node.endSteps(i.row)...) {
+	for _, next := range append(s.lifecycles.startSteps(i.row), s.lifecycles.endSteps(i.row)...) {
 		if next.ready != nil && !next.ready(i) {
 			t.Fatal("the GPU is taken")
 		}
@@ -154,7 +154,7 @@ func TestEachRunHasItsProcesses(t *testing.T) {
 			}
 			seen[pid], paths[path] = true, true
 		}
-		if err := s.node.activity.set(i, nil); err != nil {
+		if err := s.activity.set(i, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +166,7 @@ func TestEachRunHasItsProcesses(t *testing.T) {
 // What the processes of a shared GPU do adds up to nearly what it does.
 func TestSharesOfSharedGPU(t *testing.T) {
 	s := newNodeFixture(t)
-	if err := s.node.activity.begin(processesOfHost(hostProcesses())); err != nil {
+	if err := s.activity.begin(processesOfHost(hostProcesses())); err != nil {
 		t.Fatal(err)
 	}
 	embedder, reranker := newInstance(row(t, "embedder"), 0, 1, time.Unix(0, 0)), newInstance(row(t, "reranker"), 0, 1, time.Unix(0, 0))
@@ -197,9 +197,9 @@ func TestSharesOfSharedGPU(t *testing.T) {
 // Every whole GPU has a list, which may be empty; other devices have none.
 func TestProcessLists(t *testing.T) {
 	s := newNodeFixture(t)
-	for _, gpu := range s.node.activity.hardware.gpus {
+	for _, gpu := range s.cdi.hardware.gpus {
 		listed := s.listed(t, gpu.UUID)
-		if whole := !s.node.activity.hardware.partitioned(gpu.Minor); whole != (listed != nil) || len(listed) > 0 {
+		if whole := !s.cdi.hardware.partitioned(gpu.Minor); whole != (listed != nil) || len(listed) > 0 {
 			t.Errorf("gpu-%d lists %v", gpu.Minor, listed)
 		}
 	}

@@ -15,7 +15,7 @@ func (s *nodeFixture) remoteHistory(t *testing.T, w workload) []string {
 	t.Helper()
 	i := newInstance(w, 0, 1, time.Unix(0, 0))
 	var lines []string
-	for _, next := range append(s.node.startSteps(w), s.node.endSteps(w)...) {
+	for _, next := range append(s.lifecycles.startSteps(w), s.lifecycles.endSteps(w)...) {
 		if next.ready != nil && !next.ready(i) {
 			t.Fatal("devices are taken on an empty node")
 		}

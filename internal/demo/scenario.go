@@ -58,10 +58,10 @@ func (t scenarioClock) until(ctx context.Context, at time.Duration) bool {
 }
 
 // scenario returns all workloads of the nodes: permanent ones, so that there is
-// something to see from the start, and recurring ones. gpu-4 and one partition
-// are never requested.
+// something to see from the start, and recurring ones. gpu-4 and one partition of the
+// first node are never requested.
 func scenario() []workload {
-	return slices.Concat(wholeGPUWorkloads(), partitionWorkloads(), acceleratorWorkloads(), recurringWorkloads(), remoteWorkloads())
+	return slices.Concat(wholeGPUWorkloads(), partitionWorkloads(), acceleratorWorkloads(), trainingWorkloads(), recurringWorkloads(), remoteWorkloads())
 }
 
 // wholeGPUWorkloads run all the time and hold whole GPUs, except for kube-proxy.
@@ -183,6 +183,28 @@ func acceleratorWorkloads() []workload {
 			}},
 		},
 	}
+}
+
+// trainingWorkloads hold all GPUs of the training node, all the time: a job of six ranks,
+// of which one is slow, because its GPU (gpu-4) is hot, and two GPUs that nothing uses.
+func trainingWorkloads() []workload {
+	rows := []workload{{
+		namespace: "research", name: "interactive", owner: ownedByStatefulSet, node: trainingNode, load: 0,
+		containers: []container{{name: "jupyter", image: imageNotebook}},
+		claim: claim{name: "gpus", template: "interactive-gpus", requests: []request{
+			{name: "gpus", class: classGPU, devices: []string{"gpu-6", "gpu-7"}},
+		}},
+	}}
+	for rank := range 6 {
+		rows = append(rows, workload{
+			namespace: "pretraining", name: "gpt", owner: ownedByJob, node: trainingNode, ranks: 6, index: rank, load: 0.98,
+			containers: []container{{name: "rank", image: imagePyTorch}},
+			claim: claim{name: "gpu", template: "rank-gpu", requests: []request{
+				{name: "gpu", class: classGPU, devices: []string{gpuName(rank)}},
+			}},
+		})
+	}
+	return rows
 }
 
 // recurringWorkloads come and go.
@@ -357,18 +379,20 @@ func (s hostProcess) check(h hardware) error {
 }
 
 // published reports whether a node has a device of that name.
-func published(h hardware, node, name string) bool {
-	if node != "" {
+func published(nodes map[string]hardware, node, name string) bool {
+	h, ok := nodes[node]
+	if !ok {
 		return slices.Contains(remoteDevices(), name)
 	}
-	_, ok := h.byName(name)
+	_, ok = h.byName(name)
 	return ok
 }
 
 // check returns an error if a scenario does not fit the hardware, or is
 // inconsistent.
-func check(rows []workload, befalls []deviceFault, strange []hostProcess, h hardware) error {
+func check(rows []workload, befalls []deviceFault, strange []hostProcess, nodes map[string]hardware) error {
 	var wrong []error
+	h := nodes[nodeName] // faults and processes of the host are the first node's
 	for _, s := range strange {
 		if err := s.check(h); err != nil {
 			wrong = append(wrong, err)
@@ -381,7 +405,7 @@ func check(rows []workload, befalls []deviceFault, strange []hostProcess, h hard
 	}
 	for _, w := range rows {
 		for _, name := range w.devices() {
-			if !published(h, w.node, name) {
+			if !published(nodes, w.on(), name) {
 				wrong = append(wrong, fmt.Errorf("%s/%s: there is no device %s", w.namespace, w.name, name))
 			}
 		}

@@ -134,7 +134,7 @@ func TestCheck(t *testing.T) {
 		"several pods":                  {claim: asked("gpu-0"), pods: 2},
 	}
 	for want, w := range cases {
-		if err := check([]workload{w}, nil, nil, h); err == nil || !strings.Contains(err.Error(), want) {
+		if err := check([]workload{w}, nil, nil, map[string]hardware{nodeName: h}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestCheck(t *testing.T) {
 		"no device gpu-9": {device: "gpu-9", every: 1},
 		"has ended":       {device: "gpu-0", lasts: 1, every: 1},
 	} {
-		if err := check(nil, []deviceFault{a}, nil, h); err == nil || !strings.Contains(err.Error(), want) {
+		if err := check(nil, []deviceFault{a}, nil, map[string]hardware{nodeName: h}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
@@ -154,11 +154,11 @@ func TestUnattributedProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, device := range []string{"gpu-9", "gpu-5", "gpu-6-mig-1g10gb-19-0", "pci-0000-1c-00-0"} {
-		if err := check(nil, nil, []hostProcess{{use: use{device: device}}}, h); err == nil {
+		if err := check(nil, nil, []hostProcess{{use: use{device: device}}}, map[string]hardware{nodeName: h}); err == nil {
 			t.Errorf("a process of no pod on %s would never be seen, and no error says so", device)
 		}
 	}
-	if err := check(nil, nil, hostProcesses(), h); err != nil {
+	if err := check(nil, nil, hostProcesses(), map[string]hardware{nodeName: h}); err != nil {
 		t.Error(err)
 	}
 }

@@ -37,10 +37,19 @@ func (h hardware) resourceSlices(node string, owner metav1.OwnerReference, rando
 	random.Shuffle(len(devices), func(i, j int) { devices[i], devices[j] = devices[j], devices[i] })
 	published := []*resourcev1.ResourceSlice{
 		{Spec: resourcev1.ResourceSliceSpec{Driver: driver, Devices: devices}},
-		{Spec: resourcev1.ResourceSliceSpec{Driver: driver, SharedCounters: []resourcev1.CounterSet{gpuCounters(minorOnDemand)}}},
-		{Spec: resourcev1.ResourceSliceSpec{Driver: networkDriver, Devices: h.publishedAdapters()}},
-		{Spec: resourcev1.ResourceSliceSpec{Driver: tpuDriver, Devices: h.publishedAccelerators(tpuDriver)}},
-		{Spec: resourcev1.ResourceSliceSpec{Driver: intelDriver, Devices: h.publishedAccelerators(intelDriver)}},
+	}
+	if h.partitioned(minorOnDemand) {
+		published = append(published, &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{Driver: driver, SharedCounters: []resourcev1.CounterSet{gpuCounters(minorOnDemand)}}})
+	}
+	gpuSlices := int64(len(published))
+	for _, other := range []resourcev1.ResourceSliceSpec{
+		{Driver: networkDriver, Devices: h.publishedAdapters()},
+		{Driver: tpuDriver, Devices: h.publishedAccelerators(tpuDriver)},
+		{Driver: intelDriver, Devices: h.publishedAccelerators(intelDriver)},
+	} {
+		if len(other.Devices) > 0 {
+			published = append(published, &resourcev1.ResourceSlice{Spec: other})
+		}
 	}
 	for _, slice := range published {
 		name := slice.Spec.Driver
@@ -50,7 +59,7 @@ func (h hardware) resourceSlices(node string, owner metav1.OwnerReference, rando
 		}
 		slice.Spec.NodeName, slice.Spec.Pool = &node, resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}
 		if name == driver {
-			slice.Spec.Pool.ResourceSliceCount = 2
+			slice.Spec.Pool.ResourceSliceCount = gpuSlices
 		}
 	}
 	return published
@@ -79,10 +88,10 @@ func (h hardware) publishedDevices() []resourcev1.Device {
 	var devices []resourcev1.Device
 	for _, gpu := range h.gpus {
 		switch {
-		case gpu.Minor == minorOnDemand:
+		case gpu.Minor == minorOnDemand && h.partitioned(gpu.Minor):
 			devices = append(devices, possiblePartitions(gpu)...)
 		case !h.partitioned(gpu.Minor):
-			devices = append(devices, wholeGPU(gpu))
+			devices = append(devices, wholeGPU(gpu, gpu.Minor == h.shareable))
 		}
 	}
 	for _, p := range h.migDevices {
@@ -93,14 +102,14 @@ func (h hardware) publishedDevices() []resourcev1.Device {
 	return devices
 }
 
-func wholeGPU(gpu device.Device) resourcev1.Device {
+func wholeGPU(gpu device.Device, shareable bool) resourcev1.Device {
 	published := resourcev1.Device{
 		Name:       gpuName(gpu.Minor),
 		Attributes: commonAttributes(gpu, "gpu"),
 		Capacity:   map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse(gpuMemory)}},
 	}
 	published.Attributes["uuid"] = text(gpu.UUID)
-	if gpu.Minor == minorShareable {
+	if shareable {
 		several, least, step := true, resource.MustParse("1Gi"), resource.MustParse("1Gi")
 		whole := resource.MustParse(gpuMemory)
 		published.AllowMultipleAllocations = &several

@@ -14,13 +14,15 @@ type workload struct {
 	owner           owner
 	labels          map[string]string // of its pods, besides those of the controller
 	pods            int               // 0: one; several need a claim that has no template
+	ranks           int               // of an indexed job, of which each row has one: their number; 0: no such job
+	index           int               // of this one
 	containers      []container
 	claim           claim
 	group           string   // PodGroup of its pods; empty: none
 	plugin          []string // replicas of devices that a device plugin allocates to the first container
 	load            float64  // of each device while the main containers run, 0 to 1
 
-	node     string          // that it runs on; empty: the agent's
+	node     string          // that it runs on; empty: the first
 	delayed  schedulingDelay // before it gets its devices
 	binds    time.Duration   // how long its device needs until the pod can be bound; 0: no time
 	prepares time.Duration   // how much longer than usual preparation takes
@@ -128,7 +130,7 @@ func (w workload) pluginDevices() []string {
 	return names
 }
 
-// usedBy returns the devices of the agent's node that one of the workload's
+// usedBy returns the devices that one of the workload's
 // containers uses, without those that it only monitors.
 func (w workload) usedBy(container int) []string {
 	var names []string
@@ -178,7 +180,7 @@ func teams() map[string]string {
 		"search": "discovery", "ranking": "discovery",
 		"chat": "assistants", "web": "media", "vision": "media", "legacy": "media",
 		"research": "science", "science": "science", "storage": "platform",
-		"translation": "assistants", "captions": "media",
+		"translation": "assistants", "captions": "media", "pretraining": "foundation-models",
 	}
 }
 

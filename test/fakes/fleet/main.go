@@ -36,7 +36,7 @@ func main() {
 	flag.IntVar(&s.devices, "devices", generator.DevicesPerNode, "`number` of GPUs of a node")
 	flag.IntVar(&s.claims, "claims", generator.DevicesPerNode, "`number` of claims on a node")
 	folder := flag.String("folder", "", "`folder` for the files")
-	hardware := flag.String("hardware", "", "hardware `file` of the demo, for its template gpu")
+	hardware := flag.String("hardware", "", "`file` of the demo with the template gpu")
 	flag.Parse()
 	if err := run(context.Background(), s, *folder, *hardware); err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
@@ -85,16 +85,12 @@ func run(ctx context.Context, s size, folder, hardware string) error {
 
 // firstNode is the hardware of the first node.
 func firstNode(hardware string, devices int) ([]byte, error) {
-	text, err := os.ReadFile(hardware)
+	templates, err := os.ReadFile(hardware)
 	if err != nil {
 		return nil, err
 	}
-	templates, _, ok := strings.Cut(string(text), "\ndevices:\n")
-	if !ok {
-		return nil, fmt.Errorf("%s has no devices", hardware)
-	}
 	var gpus strings.Builder
-	fmt.Fprintf(&gpus, "%s\ndevices:\n", templates)
+	fmt.Fprintf(&gpus, "%sdevices:\n", templates)
 	for d, device := range generator.Slice(0).Spec.Devices[:devices] {
 		fmt.Fprintf(&gpus, "- {template: gpu, minor: %d, uuid: %s, pciBusID: %q}\n", d,
 			*device.Attributes["uuid"].StringValue, *device.Attributes["resource.kubernetes.io/pciBusID"].StringValue)

@@ -30,7 +30,7 @@ func TestClientsAtScale(t *testing.T) {
 	}
 	server.address = clientsFreeAddress(t)
 	command := exec.CommandContext(t.Context(), program, "demo", "--web.config.file="+server.config,
-		"--web.listen-address="+server.address, "--cluster.listen-address="+clientsFreeAddress(t))
+		"--web.listen-address="+server.address, "--cluster.listen-address="+clientsFreeAddress(t), "--training.listen-address=")
 	command.Stderr = server.log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

@@ -18,13 +18,13 @@ import (
 // five minutes are evaluated sooner.
 func TestRunning(t *testing.T) {
 	services := project(t).Services
-	node, cluster := startDemo(t)
+	node, cluster, training := startDemo(t)
 	oldest := alertmanagers()[0]
 	manager := oldest.start(t, oldest.file(t))
 	service := services["prometheus"]
 	top := root(t, service)
 	file := filepath.Join(top, flag(t, service, "config.file"))
-	move(t, file, map[string]string{"demo:9420": node, "demo:9421": cluster, "alertmanager:9093": strings.TrimPrefix(manager, "http://")})
+	move(t, file, map[string]string{"demo:9420": node, "demo:9421": cluster, "demo:9422": training, "alertmanager:9093": strings.TrimPrefix(manager, "http://")})
 	shortenIntervals(t, filepath.Join(filepath.Dir(file), "alerts", "recording.yaml"))
 	if output, err := exec.Command(program("prometheus/promtool"), "check", "config", file).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
@@ -34,8 +34,8 @@ func TestRunning(t *testing.T) {
 	start(t, program("prometheus/prometheus"), prometheus+"/-/ready", "--config.file="+file,
 		"--storage.tsdb.path="+filepath.Join(t.TempDir(), "data"), "--web.listen-address="+address)
 
-	eventually(t, "both roles to be scraped, as one job", func() error {
-		return hasResult(prometheus, `sum by (instance) (up{job="dra-exporter"})`, "cluster", "gpu-node-1")
+	eventually(t, "both agents and the cluster role to be scraped, as one job", func() error {
+		return hasResult(prometheus, `sum by (instance) (up{job="dra-exporter"})`, "cluster", "gpu-node-1", "gpu-node-3")
 	})
 	eventually(t, "the instance to be the node", func() error {
 		return hasResult(prometheus, `count by (instance) (dra_device_info{node="gpu-node-1"})`, "gpu-node-1")
@@ -84,9 +84,9 @@ func shortenIntervals(t *testing.T, file string) {
 	}
 }
 
-// startDemo builds the demo as its image does, and returns the addresses of
-// its roles.
-func startDemo(t *testing.T) (node, cluster string) {
+// startDemo builds the demo as its image does, and returns the addresses of its roles:
+// of the agents of two nodes and of the cluster role.
+func startDemo(t *testing.T) (node, cluster, training string) {
 	t.Helper()
 	demo := filepath.Join(t.TempDir(), "dra-exporter")
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", demo, "./cmd/dra-exporter")
@@ -95,14 +95,15 @@ func startDemo(t *testing.T) (node, cluster string) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	service := project(t).Services["demo"]
-	node, cluster = porttest.OneAddress(t), porttest.OneAddress(t)
+	node, cluster, training = porttest.OneAddress(t), porttest.OneAddress(t), porttest.OneAddress(t)
 	var arguments []string
 	for _, argument := range service.Command {
 		argument = strings.Replace(argument, "--web.listen-address=:9420", "--web.listen-address="+node, 1)
+		argument = strings.Replace(argument, "--training.listen-address=:9422", "--training.listen-address="+training, 1)
 		arguments = append(arguments, strings.Replace(argument, "--cluster.listen-address=:9421", "--cluster.listen-address="+cluster, 1))
 	}
 	start(t, demo, "http://"+node+"/-/ready", arguments...)
-	return node, cluster
+	return node, cluster, training
 }
 
 // hasResult returns an error unless a query has rows of exactly these

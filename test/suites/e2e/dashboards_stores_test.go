@@ -38,7 +38,7 @@ func startDemo(t *testing.T) demo {
 		}
 	})
 	_, err := shared.StartProgram(t.Context(), "demo", agentBinary(), []string{
-		"demo", "--web.listen-address=" + d.node, "--cluster.listen-address=" + d.cluster,
+		"demo", "--web.listen-address=" + d.node, "--cluster.listen-address=" + d.cluster, "--training.listen-address=",
 	}, "http://"+d.node+"/-/ready")
 	if err != nil {
 		t.Fatal(err)

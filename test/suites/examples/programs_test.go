@@ -52,7 +52,7 @@ func startDemo(t *testing.T, more ...string) (node, cluster string) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	node, cluster = porttest.OneAddress(t), porttest.OneAddress(t)
-	arguments := append([]string{"demo", "--web.listen-address=" + node, "--cluster.listen-address=" + cluster}, more...)
+	arguments := append([]string{"demo", "--web.listen-address=" + node, "--cluster.listen-address=" + cluster, "--training.listen-address="}, more...)
 	start(t, demo, "http://"+node+"/-/ready", arguments...)
 	return "http://" + node, "http://" + cluster
 }

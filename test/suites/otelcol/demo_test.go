@@ -34,7 +34,7 @@ func startDemo(t *testing.T, arguments ...string) *demo {
 		t.Fatal(err)
 	}
 	addresses := porttest.Addresses(t, 2)
-	arguments = append([]string{"demo", "--web.listen-address=" + addresses[0], "--cluster.listen-address=" + addresses[1]}, arguments...)
+	arguments = append([]string{"demo", "--web.listen-address=" + addresses[0], "--cluster.listen-address=" + addresses[1], "--training.listen-address="}, arguments...)
 	if !slices.ContainsFunc(arguments, func(a string) bool { return strings.HasPrefix(a, "--otlp.interval=") }) {
 		arguments = append(arguments, "--otlp.interval=1s")
 	}

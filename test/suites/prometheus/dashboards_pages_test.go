@@ -48,7 +48,7 @@ type demoPages struct {
 // that is built here, and scrapes both of its roles.
 func scrapedDemo(b *testing.B) demoPages {
 	b.Helper()
-	command := exec.CommandContext(b.Context(), demoBinary(b), "demo", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=127.0.0.1:0")
+	command := exec.CommandContext(b.Context(), demoBinary(b), "demo", "--web.listen-address=127.0.0.1:0", "--cluster.listen-address=127.0.0.1:0", "--training.listen-address=")
 	output, err := command.StdoutPipe()
 	if err != nil {
 		b.Fatal(err)

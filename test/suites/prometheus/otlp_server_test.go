@@ -70,7 +70,7 @@ func startDemo(t *testing.T, pages map[string]string, r *receiver) {
 	}))
 	t.Cleanup(traces.Close)
 	demo := exec.CommandContext(t.Context(), demoBinary(t), "demo", "--web.listen-address="+pages[demoNode],
-		"--cluster.listen-address="+pages["cluster"], "--metrics.dcgm=copy", "--otlp.interval=3s")
+		"--cluster.listen-address="+pages["cluster"], "--training.listen-address=", "--metrics.dcgm=copy", "--otlp.interval=3s")
 	demo.Env = append(os.Environ(),
 		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://"+r.address+"/api/v1/otlp/v1/metrics",
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+traces.URL+"/v1/traces",

@@ -187,7 +187,7 @@ func startFleet(t *testing.T, program string, f plainFleet) fleetFiles {
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	command := exec.CommandContext(t.Context(), program, fmt.Sprintf("-nodes=%d", f.nodes), fmt.Sprintf("-devices=%d", f.devices), fmt.Sprintf("-claims=%d", f.claims),
-		"-folder="+folder, "-hardware="+root+"/internal/demo/hardware.yaml")
+		"-folder="+folder, "-hardware="+root+"/internal/demo/templates.yaml")
 	var errors bytes.Buffer
 	command.Stderr = &errors
 	input, err := command.StdinPipe()

@@ -51,7 +51,7 @@ func TestVersionStoredSeries(t *testing.T) {
 	for name, flags := range storedPages() {
 		addresses[name] = freeAddress(t)
 		run(t, exec.CommandContext(t.Context(), binary, append([]string{"demo",
-			"--web.listen-address=" + addresses[name], "--cluster.listen-address=" + freeAddress(t)}, flags...)...))
+			"--web.listen-address=" + addresses[name], "--cluster.listen-address=" + freeAddress(t), "--training.listen-address="}, flags...)...))
 	}
 	protocols := map[string][]string{
 		"oldest": {""}, // it has no option for the protocol, and requests OpenMetrics

@@ -90,7 +90,7 @@ func TestVersionServers(t *testing.T) {
 	versions := prometheusVersions(t)
 	pages := map[string]string{demoNode: freeAddress(t), "cluster": freeAddress(t)}
 	run(t, exec.CommandContext(t.Context(), demoBinary(t), "demo",
-		"--web.listen-address="+pages[demoNode], "--cluster.listen-address="+pages["cluster"]))
+		"--web.listen-address="+pages[demoNode], "--cluster.listen-address="+pages["cluster"], "--training.listen-address="))
 	servers := map[string]*receiver{}
 	for name, folder := range versions {
 		servers[name] = startEvaluating(t, folder, pages)

@@ -16,13 +16,11 @@ import (
 	kubelet "github.com/dra-exporter/dra-exporter/kubelet/simulated"
 )
 
-// node runs the steps of lifecycles. Its methods may be called by several
+// lifecycles runs the steps of lifecycles. Its methods may be called by several
 // goroutines, each with a different instance.
-type node struct {
+type lifecycles struct {
 	server       *apiserver.Server
-	pods         *podList
-	cdi          cdiFolder
-	activity     *activity
+	nodes        map[string]*AgentNode // by name; workloads of other nodes are in the API server alone
 	reservations *reservations
 	clock        clock.Clock
 	seed         uint64
@@ -30,150 +28,160 @@ type node struct {
 }
 
 // createPods also creates the claim if it is not created by a controller.
-func (n *node) createPods(i *instance) error {
+func (l *lifecycles) createPods(i *instance) error {
 	if i.claim != nil && i.claim.GenerateName == "" && !i.row.delayed.claimMissing {
-		if err := n.server.Put(i.claim); err != nil {
+		if err := l.server.Put(i.claim); err != nil {
 			return err
 		}
 	}
-	return n.putPods(i)
+	return l.putPods(i)
 }
 
 // createClaim creates the claim that is generated for the pod.
-func (n *node) createClaim(i *instance) error {
+func (l *lifecycles) createClaim(i *instance) error {
 	if i.claim == nil || i.claim.GenerateName == "" {
 		return nil
 	}
-	if err := n.server.Put(i.claim); err != nil {
+	if err := l.server.Put(i.claim); err != nil {
 		return err
 	}
 	nameClaim(i.pods[0], i.row, i.claim.Name)
-	return n.putPods(i)
+	return l.putPods(i)
 }
 
-func (n *node) allocate(i *instance) error {
+func (l *lifecycles) allocate(i *instance) error {
 	if i.claim == nil {
 		return nil
 	}
-	allocate(i.claim, i.row, i.pods, n.now(), i.random)
-	return n.server.Put(i.claim)
+	allocate(i.claim, i.row, i.pods, l.now(), i.random)
+	return l.server.Put(i.claim)
 }
 
-func (n *node) bind(i *instance) error {
-	return n.changePods(i, func(pod *corev1.Pod) { bind(pod, i.row.on(), n.now()) })
+func (l *lifecycles) bind(i *instance) error {
+	return l.changePods(i, func(pod *corev1.Pod) { bind(pod, i.row.on(), l.now()) })
 }
 
 // admit: the kubelet lists the pod, and names the claim without its devices.
-func (n *node) admit(i *instance) error {
-	n.pods.put(i, kubelet.Named)
+func (l *lifecycles) admit(i *instance) error {
+	l.nodes[i.row.on()].pods.put(i, kubelet.Named)
 	return nil
 }
 
 // prepare: the driver writes the claim's CDI specification.
-func (n *node) prepare(i *instance) error {
+func (l *lifecycles) prepare(i *instance) error {
 	if i.claim == nil {
 		return nil
 	}
-	return n.cdi.write(i.claim)
+	return l.nodes[i.row.on()].cdi.write(i.claim)
 }
 
 // list: the kubelet lists the devices, too.
-func (n *node) list(i *instance) error {
-	n.pods.put(i, kubelet.Prepared)
+func (l *lifecycles) list(i *instance) error {
+	l.nodes[i.row.on()].pods.put(i, kubelet.Prepared)
 	return nil
 }
 
-func (n *node) ready(i *instance) error {
-	return n.changePods(i, func(pod *corev1.Pod) { ready(pod, n.now()) })
+func (l *lifecycles) ready(i *instance) error {
+	return l.changePods(i, func(pod *corev1.Pod) { ready(pod, l.now()) })
 }
 
-func (n *node) startInit(i *instance) error {
-	if err := n.activity.set(i, i.processes(true, min(initLoad, i.row.load))); err != nil {
+func (l *lifecycles) startInit(i *instance) error {
+	if err := l.work(i, i.processes(true, min(initLoad, i.row.load))); err != nil {
 		return err
 	}
-	return n.changePods(i, func(pod *corev1.Pod) { startInit(pod, n.now()) })
+	return l.changePods(i, func(pod *corev1.Pod) { startInit(pod, l.now()) })
 }
 
-func (n *node) startMain(i *instance) error {
-	if err := n.activity.set(i, i.processes(false, i.row.load)); err != nil {
+func (l *lifecycles) startMain(i *instance) error {
+	if err := l.work(i, i.processes(false, i.row.load)); err != nil {
 		return err
 	}
-	return n.changePods(i, func(pod *corev1.Pod) { startMain(pod, n.now()) })
+	return l.changePods(i, func(pod *corev1.Pod) { startMain(pod, l.now()) })
+}
+
+// work sets the processes of an instance, if they can be seen.
+func (l *lifecycles) work(i *instance, processes []process) error {
+	node := l.nodes[i.row.on()]
+	if node == nil {
+		return nil
+	}
+	return node.activity.set(i, processes)
 }
 
 // succeed: the containers exit with success.
-func (n *node) succeed(i *instance) error {
-	if err := n.activity.set(i, nil); err != nil {
+func (l *lifecycles) succeed(i *instance) error {
+	if err := l.work(i, nil); err != nil {
 		return err
 	}
-	return n.changePods(i, func(pod *corev1.Pod) { end(pod, corev1.PodSucceeded, n.now()) })
+	return l.changePods(i, func(pod *corev1.Pod) { end(pod, corev1.PodSucceeded, l.now()) })
 }
 
 // terminate deletes the pods; their containers have a grace period.
-func (n *node) terminate(i *instance) error {
-	return n.changePods(i, func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.NewTime(n.now())) })
+func (l *lifecycles) terminate(i *instance) error {
+	return l.changePods(i, func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.NewTime(l.now())) })
 }
 
 // stop: the grace period is over.
-func (n *node) stop(i *instance) error {
-	if err := n.activity.set(i, nil); err != nil {
+func (l *lifecycles) stop(i *instance) error {
+	if err := l.work(i, nil); err != nil {
 		return err
 	}
-	return n.changePods(i, func(pod *corev1.Pod) { end(pod, corev1.PodRunning, n.now()) })
+	return l.changePods(i, func(pod *corev1.Pod) { end(pod, corev1.PodRunning, l.now()) })
 }
 
 // unprepare: the kubelet no longer lists the pods, and the driver unprepares
 // their claim.
-func (n *node) unprepare(i *instance) error {
-	if i.row.node != "" {
+func (l *lifecycles) unprepare(i *instance) error {
+	node := l.nodes[i.row.on()]
+	if node == nil {
 		return nil
 	}
-	n.pods.remove(i)
+	node.pods.remove(i)
 	if i.claim == nil {
 		return nil
 	}
-	return n.cdi.remove(i.claim)
+	return node.cdi.remove(i.claim)
 }
 
-func (n *node) deallocate(i *instance) error {
-	n.reservations.release(i)
+func (l *lifecycles) deallocate(i *instance) error {
+	l.reservations.release(i)
 	if i.claim == nil {
 		return nil
 	}
 	deallocate(i.claim)
-	return n.server.Put(i.claim)
+	return l.server.Put(i.claim)
 }
 
-func (n *node) deleteClaim(i *instance) error {
+func (l *lifecycles) deleteClaim(i *instance) error {
 	if i.claim == nil {
 		return nil
 	}
-	return n.server.Delete(i.claim)
+	return l.server.Delete(i.claim)
 }
 
-func (n *node) deletePods(i *instance) error {
-	if err := n.server.Delete(i.events...); err != nil {
+func (l *lifecycles) deletePods(i *instance) error {
+	if err := l.server.Delete(i.events...); err != nil {
 		return err
 	}
 	for _, pod := range i.pods {
-		if err := n.server.Delete(pod); err != nil {
+		if err := l.server.Delete(pod); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (n *node) changePods(i *instance, how func(*corev1.Pod)) error {
+func (l *lifecycles) changePods(i *instance, how func(*corev1.Pod)) error {
 	for _, pod := range i.pods {
 		how(pod)
 		i.identify(pod)
 	}
-	return n.putPods(i)
+	return l.putPods(i)
 }
 
-func (n *node) putPods(i *instance) error {
+func (l *lifecycles) putPods(i *instance) error {
 	for _, pod := range i.pods {
-		if err := n.server.Put(pod); err != nil {
+		if err := l.server.Put(pod); err != nil {
 			return err
 		}
 	}
@@ -182,58 +190,58 @@ func (n *node) putPods(i *instance) error {
 
 // delay keeps the pod from being scheduled, and writes the scheduler's condition.
 // The scheduler writes none about a claim that does not exist.
-func (n *node) delay(i *instance) error {
+func (l *lifecycles) delay(i *instance) error {
 	rule := i.row.delayed.rule
 	if rule == "" {
 		return nil
 	}
-	if err := n.server.Put(i.rule()); err != nil {
+	if err := l.server.Put(i.rule()); err != nil {
 		return err
 	}
-	return n.markUnschedulable(i)
+	return l.markUnschedulable(i)
 }
 
 // endDelay removes what keeps the pod from being scheduled.
-func (n *node) endDelay(i *instance) error {
+func (l *lifecycles) endDelay(i *instance) error {
 	delayed := i.row.delayed
 	if delayed.rule != "" {
-		return n.server.Delete(i.rule())
+		return l.server.Delete(i.rule())
 	}
 	if delayed.claimMissing {
-		i.claim.CreationTimestamp = metav1.NewTime(n.now())
-		return n.server.Put(i.claim)
+		i.claim.CreationTimestamp = metav1.NewTime(l.now())
+		return l.server.Put(i.claim)
 	}
-	return n.changePods(i, func(pod *corev1.Pod) { ungate(pod) })
+	return l.changePods(i, func(pod *corev1.Pod) { ungate(pod) })
 }
 
 // markUnschedulable: the scheduler finds no node on which the devices are to be had.
-func (n *node) markUnschedulable(i *instance) error {
-	return n.changePods(i, func(pod *corev1.Pod) {
-		setUnscheduled(pod, corev1.PodReasonUnschedulable, onEachNode(cannotAllocate), n.now())
+func (l *lifecycles) markUnschedulable(i *instance) error {
+	return l.changePods(i, func(pod *corev1.Pod) {
+		setUnscheduled(pod, corev1.PodReasonUnschedulable, onEachNode(cannotAllocate), l.now())
 	})
 }
 
 // attach: the devices can be bound now.
-func (n *node) attach(i *instance) error {
+func (l *lifecycles) attach(i *instance) error {
 	for _, result := range i.claim.Status.Allocation.Devices.Results {
 		i.claim.Status.Devices = append(i.claim.Status.Devices, resourcev1.AllocatedDeviceStatus{
 			Driver: result.Driver, Pool: result.Pool, Device: result.Device,
 			Conditions: []metav1.Condition{{
-				Type: conditionAttached, Status: metav1.ConditionTrue, Reason: "Attached", LastTransitionTime: metav1.NewTime(n.now()),
+				Type: conditionAttached, Status: metav1.ConditionTrue, Reason: "Attached", LastTransitionTime: metav1.NewTime(l.now()),
 			}},
 		})
 	}
-	return n.server.Put(i.claim)
+	return l.server.Put(i.claim)
 }
 
 // failPreparation: the driver does not answer in time, and the kubelet tries
 // again.
-func (n *node) failPreparation(i *instance) error {
+func (l *lifecycles) failPreparation(i *instance) error {
 	for _, pod := range i.pods {
 		event := newEvent(pod, "FailedPrepareDynamicResources", "kubelet",
-			fmt.Sprintf("Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources failed: rpc error: code = DeadlineExceeded desc = %s is restarting", driver), n.now())
+			fmt.Sprintf("Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources failed: rpc error: code = DeadlineExceeded desc = %s is restarting", driver), l.now())
 		i.events = append(i.events, event)
-		if err := n.server.Put(event); err != nil {
+		if err := l.server.Put(event); err != nil {
 			return err
 		}
 	}
@@ -241,11 +249,11 @@ func (n *node) failPreparation(i *instance) error {
 }
 
 // evict: a rule taints the device, and the pods that use it have to go.
-func (n *node) evict(i *instance) error {
-	if err := n.server.Put(i.rule()); err != nil {
+func (l *lifecycles) evict(i *instance) error {
+	if err := l.server.Put(i.rule()); err != nil {
 		return err
 	}
-	return n.changePods(i, func(pod *corev1.Pod) { evict(pod, metav1.NewTime(n.now())) })
+	return l.changePods(i, func(pod *corev1.Pod) { evict(pod, metav1.NewTime(l.now())) })
 }
 
 // reservations records which instance holds which device, as a scheduler does.
@@ -306,85 +314,85 @@ const initLoad = 0.004
 // startSteps are the steps from the creation of the pods until they run, in the
 // order and at the times of a real node (Kubernetes 1.37 and NVIDIA's driver:
 // milliseconds after the pod's creation). The main containers start last.
-func (n *node) startSteps(row workload) []step {
+func (l *lifecycles) startSteps(row workload) []step {
 	const ms = time.Millisecond
 	steps := []step{
-		{at: 0, run: n.createPods},
-		{at: 5 * ms, run: n.createClaim},
+		{at: 0, run: l.createPods},
+		{at: 5 * ms, run: l.createClaim},
 	}
 	if row.delayed.lasts > 0 {
-		steps = append(steps, step{at: 8 * ms, run: n.delay}, step{at: row.delayed.lasts, run: n.endDelay})
+		steps = append(steps, step{at: 8 * ms, run: l.delay}, step{at: row.delayed.lasts, run: l.endDelay})
 	}
 	delay := row.delayed.lasts
-	steps = append(steps, step{at: delay + 22*ms, ready: n.reservations.reserve, onWait: n.markUnschedulable, run: n.allocate})
+	steps = append(steps, step{at: delay + 22*ms, ready: l.reservations.reserve, onWait: l.markUnschedulable, run: l.allocate})
 	if row.binds > 0 {
-		steps = append(steps, step{at: delay + 22*ms + row.binds, run: n.attach})
+		steps = append(steps, step{at: delay + 22*ms + row.binds, run: l.attach})
 		delay += (row.binds/bindingPoll + 1) * bindingPoll
 	}
-	steps = append(steps, step{at: delay + 26*ms, run: n.bind})
-	if row.node == "" { // the remote node has no kubelet, only its writes to the API server
+	steps = append(steps, step{at: delay + 26*ms, run: l.bind})
+	if l.nodes[row.on()] != nil { // the remote node has no kubelet, only its writes to the API server
 		steps = append(steps,
-			step{at: delay + 41*ms, run: n.admit},
-			step{at: delay + 342*ms, run: n.prepare},
-			step{at: delay + 351*ms, run: n.list})
+			step{at: delay + 41*ms, run: l.admit},
+			step{at: delay + 342*ms, run: l.prepare},
+			step{at: delay + 351*ms, run: l.list})
 	}
 	if row.prepares > 0 {
-		steps = append(steps, step{at: delay + row.prepares/2, run: n.failPreparation})
+		steps = append(steps, step{at: delay + row.prepares/2, run: l.failPreparation})
 		delay += row.prepares
 	}
-	steps = append(steps, step{at: delay + 482*ms, run: n.ready})
+	steps = append(steps, step{at: delay + 482*ms, run: l.ready})
 	start := delay + 599*ms
 	for _, c := range row.containers {
 		if c.init > 0 {
-			steps = append(steps, step{at: start, run: n.startInit})
+			steps = append(steps, step{at: start, run: l.startInit})
 			start += c.init
 		}
 	}
-	return append(steps, step{at: start, run: n.startMain})
+	return append(steps, step{at: start, run: l.startMain})
 }
 
 // endSteps returns the steps from the end of the work. Pods of jobs end by
 // themselves, and are deleted when their claim has long been gone; others are
 // deleted.
-func (n *node) endSteps(row workload) []step {
+func (l *lifecycles) endSteps(row workload) []step {
 	const ms = time.Millisecond
 	if row.owner == ownedByJob {
 		return []step{
-			{at: 0, run: n.succeed},
-			{at: 90 * ms, run: n.unprepare},
-			{at: 130 * ms, run: n.deallocate},
-			{at: 150 * ms, run: n.deleteClaim},
-			{at: 3 * time.Second, run: n.deletePods},
+			{at: 0, run: l.succeed},
+			{at: 90 * ms, run: l.unprepare},
+			{at: 130 * ms, run: l.deallocate},
+			{at: 150 * ms, run: l.deleteClaim},
+			{at: 3 * time.Second, run: l.deletePods},
 		}
 	}
-	first := n.terminate
+	first := l.terminate
 	if row.evicted {
-		first = n.evict
+		first = l.evict
 	}
 	return []step{
 		{at: 0, run: first},
-		{at: 500 * ms, run: n.stop},
-		{at: 590 * ms, run: n.unprepare},
-		{at: 640 * ms, run: n.deletePods},
-		{at: 670 * ms, run: n.deallocate},
-		{at: 690 * ms, run: n.deleteClaim},
+		{at: 500 * ms, run: l.stop},
+		{at: 590 * ms, run: l.unprepare},
+		{at: 640 * ms, run: l.deletePods},
+		{at: 670 * ms, run: l.deallocate},
+		{at: 690 * ms, run: l.deleteClaim},
 	}
 }
 
 // run starts and ends a workload again and again until ctx ends.
-func (n *node) run(ctx context.Context, t scenarioClock, row workload) error {
+func (l *lifecycles) run(ctx context.Context, t scenarioClock, row workload) error {
 	for run := 0; t.until(ctx, row.starts+time.Duration(run)*row.every); run++ {
-		i := newInstance(row, run, n.seed, n.now())
-		log := n.log.With("namespace", row.namespace, "pod", i.pods[0].Name)
+		i := newInstance(row, run, l.seed, l.now())
+		log := l.log.With("namespace", row.namespace, "pod", i.pods[0].Name)
 		log.Debug("a workload comes")
-		if err := runSteps(ctx, t, i, n.startSteps(row)); err != nil {
+		if err := runSteps(ctx, t, i, l.startSteps(row)); err != nil {
 			return fmt.Errorf("run %s/%s: %w", row.namespace, row.name, err)
 		}
 		if row.lasts == 0 || !t.until(ctx, t.now()+row.lasts) {
 			return nil
 		}
 		log.Debug("a workload goes")
-		if err := runSteps(ctx, t, i, n.endSteps(row)); err != nil {
+		if err := runSteps(ctx, t, i, l.endSteps(row)); err != nil {
 			return fmt.Errorf("end %s/%s: %w", row.namespace, row.name, err)
 		}
 	}
@@ -417,4 +425,4 @@ func runSteps(ctx context.Context, t scenarioClock, i *instance, steps []step) e
 }
 
 // now is the wall's time in full seconds, as objects have it.
-func (n *node) now() time.Time { return n.clock().Wall.Truncate(time.Second) }
+func (l *lifecycles) now() time.Time { return l.clock().Wall.Truncate(time.Second) }
