@@ -17,6 +17,7 @@ const metricsHead = `# Metrics
 Generated from the code by ` + "`make docs`" + `; a test fails when the two differ.
 
 - All families have the prefix ` + "`dra_`" + ` and base units, which end their names. Ratios are from 0 to 1. A value that cannot be read is not exported; it is never reported as 0.
+- Names of counters end with ` + "`_total`, of histograms with `_duration_seconds`" + `; all others are gauges. Labels that all families of a table have are above it. A cell with *only* has all labels of its family.
 - The text format, OpenMetrics 1.0 and protobuf have the same series. Native histograms are in protobuf alone, start times of counters in protobuf, and with ` + "`--metrics.created`" + ` in OpenMetrics. OpenMetrics 2.0 is not served.
 - ` + "`uuid`" + ` identifies a device in the whole fleet: the vendor's UUID, else ` + "`<node>/pci-<address>`" + `, or ` + "`<node>/<driver>/<pool>/<device>`" + ` for a held device without known hardware. ` + "`parent_uuid`" + ` is empty except for partitions. Sums over a fleet must select ` + "`parent_uuid=\"\"`" + ` or ` + "`parent_uuid!=\"\"`" + `.
 - ` + "`attribution`" + ` is ` + "`exclusive`" + ` (the claim has the device alone), ` + "`partition`" + ` (it has its partition alone), ` + "`process`" + ` (the value of the claim's processes, of several holders) or ` + "`shared`" + ` (the device's own value, which must not be added up). See [sharing](sharing.md).

@@ -31,6 +31,45 @@ func TestDocument(t *testing.T) {
 	metrictest.CompareGolden(t, "testdata/document.md", text.String())
 }
 
+// TestDocumentOfLabels: labels of nearly all families of a section are said once.
+func TestDocumentOfLabels(t *testing.T) {
+	section := func(title string, number int, odd ...*metric.Family) metrictest.Chapter {
+		chapter := metrictest.Chapter{Title: title, Families: odd}
+		for i := len(odd); i < number; i++ {
+			labels := []string{"node", "uuid"}
+			if i == number-1 {
+				labels = []string{"node", "sensor", "uuid"}
+			}
+			chapter.Families = append(chapter.Families, &metric.Family{Name: "dra_" + string(rune('a'+i)), Help: "x", Labels: labels})
+		}
+		return chapter
+	}
+	var text strings.Builder
+	if err := metrictest.Document(&text, []metrictest.Chapter{
+		section("Two", 2), section("All", 3),
+		section("One without", 10, &metric.Family{Name: "dra_odd", Help: "x", Labels: []string{"node", "pod"}}),
+		section("Too many without", 9, &metric.Family{Name: "dra_odd", Help: "x"}),
+	}, metrictest.Column{Title: "unit", Cell: func(f *metric.Family) string { return f.Unit }}); err != nil {
+		t.Fatal(err)
+	}
+	metrictest.CompareGolden(t, "testdata/labels.md", text.String())
+}
+
+// TestDocumentOfTypes: a family whose name says another type is an error.
+func TestDocumentOfTypes(t *testing.T) {
+	for _, family := range []metric.Family{
+		{Name: "dra_pods", Type: metric.Counter},
+		{Name: "dra_pods_total"},
+		{Name: "dra_start_seconds", Type: metric.Histogram},
+		{Name: "dra_start_duration_seconds"},
+	} {
+		column := metrictest.Column{Cell: func(*metric.Family) string { return "" }}
+		if err := metrictest.Document(&strings.Builder{}, []metrictest.Chapter{{Families: []*metric.Family{&family}}}, column); err == nil {
+			t.Errorf("%s may be a %s", family.Name, family.Type)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	for _, test := range []struct {
 		fault  string

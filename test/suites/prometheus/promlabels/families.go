@@ -73,20 +73,38 @@ func Documented(root string) (Families, error) {
 // Clone returns a copy, to which names can be added.
 func (f Families) Clone() Families { return maps.Clone(f) }
 
-// document adds the rows of the tables of docs/metrics.md.
+// document adds the rows of the tables of docs/metrics.md. Labels that the
+// families of a table have in common are in a sentence above it; a row with
+// *only* has all labels of its family.
 func (f Families) document(text string) {
-	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\|[^|]*\\|([^|]*)\\|([^|]*)\\|")
+	sentence := regexp.MustCompile("^All (?:but those with \\*only\\* )?have (`.*`)\\.$")
+	row := regexp.MustCompile("^\\| `([a-z_]+)` \\|[^|]*\\|([^|]*)\\|([^|]*)\\|$")
 	label := regexp.MustCompile("`([a-z_]+)`")
-	for _, match := range row.FindAllStringSubmatch(text, -1) {
-		name, kind, labels := match[1], match[2], targetLabels()
-		for _, found := range label.FindAllStringSubmatch(match[3], -1) {
+	common := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "#") {
+			common = ""
+		}
+		if match := sentence.FindStringSubmatch(line); match != nil {
+			common = match[1]
+		}
+		match := row.FindStringSubmatch(line)
+		if match == nil {
+			continue
+		}
+		name, cell, labels := match[1], match[2], targetLabels()
+		if !strings.Contains(cell, "*only*") {
+			cell = common + cell
+		}
+		for _, found := range label.FindAllStringSubmatch(cell, -1) {
 			labels = append(labels, found[1])
 		}
-		if strings.Contains(match[4], "label_…") {
+		if strings.Contains(match[3], "label_…") {
 			labels = append(labels, podLabels)
 		}
 		f[name] = labels
-		if kind == "histogram" { // the name without suffix is that of the native histogram
+		if strings.HasSuffix(name, "_duration_seconds") { // a histogram; the name without suffix is that of the native histogram
 			f[name+"_bucket"] = with(labels, "le")
 			f[name+"_sum"], f[name+"_count"] = labels, labels
 		}

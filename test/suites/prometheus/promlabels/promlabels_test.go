@@ -8,10 +8,11 @@ import (
 
 func families() Families {
 	f := Families{"up": targetLabels()}
-	f.document("| `dra_a` | gauge |  | `node`, `uuid` | a |\n" +
-		"| `dra_b` | gauge |  | `node`, `uuid`, `model` | b |\n" +
-		"| `dra_pod` | gauge |  | `node`, `pod` | with a label_… more |\n" +
-		"| `dra_h_seconds` | histogram | seconds | `phase` | h |\n")
+	f.document("### Devices\n\nAll but those with *only* have `node`, `uuid`.\n\n| name | level | labels | meaning |\n|---|---|---|---|\n" +
+		"| `dra_a` |  |  | a |\n" +
+		"| `dra_b` |  | `model` | b |\n" +
+		"| `dra_pod` |  | *only* `node`, `pod` | with a label_… more |\n" +
+		"\n### Others\n\n| `dra_h_duration_seconds` | lean | `phase` | h |\n")
 	f.exposition("x_total{a=\"1\",b=\"}{\"} 3\nx_total{c=\"1\"} 1e3\nbare 1\n")
 	return f
 }
@@ -36,9 +37,9 @@ func TestExpr(t *testing.T) {
 		{expr: `quantile by (node) (0.5, dra_a)`, labels: "node"},
 		{expr: `quantile by (node) (scalar(dra_none), dra_a)`, problem: `there is no "dra_none"`},
 		{expr: `sum without (uuid) (dra_a)`, problem: "without()"},
-		{expr: `histogram_quantile(0.9, sum by (phase, le) (rate(dra_h_seconds_bucket[5m])))`, labels: "phase"},
-		{expr: `histogram_quantile(0.9, sum by (phase) (rate(dra_h_seconds[5m])))`, labels: "phase"},
-		{expr: `sum by (le) (dra_h_seconds_count)`, problem: `no label "le"`},
+		{expr: `histogram_quantile(0.9, sum by (phase, le) (rate(dra_h_duration_seconds_bucket[5m])))`, labels: "phase"},
+		{expr: `histogram_quantile(0.9, sum by (phase) (rate(dra_h_duration_seconds[5m])))`, labels: "phase"},
+		{expr: `sum by (le) (dra_h_duration_seconds_count)`, problem: `no label "le"`},
 		{expr: `max_over_time((time() - max by (node) (dra_a))[1h:5m] offset 1d)`, labels: "node"},
 		{expr: `max_over_time((max by (node) (dra_none))[1h:5m])`, problem: "there is no"},
 		{expr: `-sum by (node) (dra_a @ end())`, labels: "node"},
