@@ -27,7 +27,7 @@ const levelsHead = `
 `
 
 const levelsRest = `
-Below ` + "`full`" + `, many devices of a claim that no source reads, such as CPUs, are [one device with their number](decisions/0018-bundle-unread-devices.md), a family of states has a row for the present state and a row for the normal state only, and rows that are 0 because nothing has happened yet are not exported:
+Below ` + "`full`" + `, many devices of a claim that no source reads, such as CPUs, are [one device with their number](decisions/0018-bundle-unread-devices.md), a family of states has a row for the present state and a row for the normal state only, and rows that are 0 because nothing has happened yet are not exported. Families that leave out rows of value 0, by those that they keep:
 
 `
 
@@ -37,7 +37,7 @@ const filtersHead = `
 const seriesHead = `
 ### Series
 
-The tables have each family's level, and its rows on three typical nodes; *full→default* are two numbers if zero rows are left out. [asked.txt](../collector/metric/asked.txt) has the rules, alerts, dashboards and runbooks that query each. Not counted are 16 series for each source of ` + "`dra_exporter_source_read_duration_seconds`" + `, about 45 of the process at the level full (3 below), and ` + "`_created`" + ` lines.
+The tables have each family's level, lean if none is named, and its rows on three typical nodes; *full→default* are two numbers if zero rows are left out. [asked.txt](../collector/metric/asked.txt) has the rules, alerts, dashboards and runbooks that query each. Not counted are 16 series for each source of ` + "`dra_exporter_source_read_duration_seconds`" + `, about 45 of the process at the level full (3 below), and ` + "`_created`" + ` lines.
 
 `
 
@@ -45,20 +45,12 @@ The tables have each family's level, and its rows on three typical nodes; *full�
 func levelsDocument(series seriesCounts) string {
 	var text strings.Builder
 	text.WriteString(levelsHead)
-	writeReasons(&text, "only at the level full", metric.OnlyFull())
+	text.WriteString("Only `full` has:\n\n")
+	writeReasons(&text, metric.OnlyFull())
 	text.WriteString("\nOf what dashboards query, `lean` leaves out:\n\n")
-	writeReasons(&text, "not at the level lean", metric.NotLean())
+	writeReasons(&text, metric.NotLean())
 	text.WriteString(levelsRest)
-	text.WriteString("| family | rows of value 0 at default | at lean |\n|---|---|---|\n")
-	for _, family := range allFamilies() {
-		if family.Zeros != nil {
-			lean := "the same"
-			if family.LeanZeros != nil {
-				lean = zeroRows(family.LeanZeros)
-			}
-			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", family.Name, zeroRows(family.Zeros), lean)
-		}
-	}
+	writeZeros(&text)
 	text.WriteString("\nThe counters of other Xids appear with their first error, and then with a value above 0, which `increase()` does not see. `device:dra_device_xid_errors:increase5m` of the [recording rules](rules.md) counts the first error too, and `dra_device_xid_last_timestamp_seconds` has its time: `time() - dra_device_xid_last_timestamp_seconds < 300` selects the Xids of the last five minutes.\n")
 	text.WriteString(filtersHead)
 	text.WriteString("`" + strings.Join(metric.Groups(), "`, `") + "`.\n")
@@ -67,16 +59,51 @@ func levelsDocument(series seriesCounts) string {
 	return text.String()
 }
 
-func writeReasons(text *strings.Builder, title string, reasons map[string]string) {
-	fmt.Fprintf(text, "| %s | why |\n|---|---|\n", title)
-	for _, name := range slices.Sorted(maps.Keys(reasons)) {
-		fmt.Fprintf(text, "| `%s` | %s |\n", name, reasons[name])
+// writeReasons writes families by the reason that they have.
+func writeReasons(text *strings.Builder, reasons map[string]string) {
+	order, names := groupNames(slices.Sorted(maps.Keys(reasons)), func(name string) string { return reasons[name] })
+	for _, reason := range order {
+		fmt.Fprintf(text, "- %s: %s\n", names[reason], reason)
 	}
+}
+
+// writeZeros writes the families that leave out rows, by the rows that they keep.
+func writeZeros(text *strings.Builder) {
+	var leaving []string
+	kept := map[string]string{}
+	for _, family := range allFamilies() {
+		if family.Zeros == nil {
+			continue
+		}
+		leaving, kept[family.Name] = append(leaving, family.Name), zeroRows(family.Zeros)
+		if family.LeanZeros != nil {
+			kept[family.Name] += "; at lean " + zeroRows(family.LeanZeros)
+		}
+	}
+	order, names := groupNames(leaving, func(name string) string { return kept[name] })
+	for _, rows := range order {
+		fmt.Fprintf(text, "- %s: %s\n", rows, names[rows])
+	}
+}
+
+// groupNames returns what is said of names, in the order of the names, and for
+// each the list of its names.
+func groupNames(names []string, said func(string) string) (order []string, lists map[string]string) {
+	lists = map[string]string{}
+	for _, name := range names {
+		key, quoted := said(name), "`"+name+"`"
+		if list, ok := lists[key]; ok {
+			lists[key] = list + ", " + quoted
+			continue
+		}
+		order, lists[key] = append(order, key), quoted
+	}
+	return order, lists
 }
 
 func zeroRows(zeros *metric.ZeroRows) string {
 	if len(zeros.Values) == 0 {
-		return "no rows"
+		return "none"
 	}
 	var selectors []string
 	for _, value := range zeros.Values {
@@ -110,16 +137,20 @@ func countTypicalSeries(t *testing.T) seriesCounts {
 	return counts
 }
 
-// cell returns the level of a family, and its rows on each node.
+// cell returns the level of a family, unless it is lean, and its rows on each
+// node, if it has some.
 func (s seriesCounts) cell(family *metric.Family) string {
-	var cells []string
+	var parts, counts []string
+	if level := levelOf(family.Name); level != metric.LevelLean.String() {
+		parts = append(parts, level)
+	}
 	for _, n := range s.nodes {
-		cells = append(cells, countsText(countLevels(s.rows[n.name], family.Name)))
+		counts = append(counts, countsText(countLevels(s.rows[n.name], family.Name)))
 	}
-	if all := strings.Join(cells, ", "); strings.Trim(all, "0, ") != "" {
-		return levelOf(family.Name) + ": " + all
+	if all := strings.Join(counts, ", "); strings.Trim(all, "0, ") != "" {
+		parts = append(parts, all)
 	}
-	return levelOf(family.Name)
+	return strings.Join(parts, ": ")
 }
 
 // writeTotals writes the rows of all families on each node, by level.
