@@ -16,24 +16,22 @@ const configurationHead = `# Configuration
 
 This page lists all settings by command. ` + "`make docs`" + ` writes it.
 
-Every flag is also an environment variable: that of ` + "`--web.config.file` is `DRA_EXPORTER_WEB_CONFIG_FILE`, that of `--node.name` is `NODE_NAME`" + `. Flags take precedence. Disable a boolean with ` + "`--no-NAME`" + `, or ` + "`false`" + ` in its variable. Variables of repeatable flags have one value per line. Durations: ` + "`500ms`" + `, ` + "`30s`" + `, ` + "`10m`" + `. Invalid settings are rejected at start with the reason.
+Every flag is also an environment variable: that of ` + "`--web.config.file` is `DRA_EXPORTER_WEB_CONFIG_FILE`, that of `--node.name` is `NODE_NAME`" + `. Flags take precedence. Disable a boolean with ` + "`--no-NAME`" + `, or ` + "`false`" + ` in its variable. Variables of repeatable flags have one value per line. Durations: ` + "`500ms`" + `, ` + "`30s`" + `, ` + "`10m`" + `. Invalid settings are rejected at start with the reason. Defaults are in parentheses.
 
-| exit status | meaning |
-|---|---|
-| 0 | done |
-| 1 | an object, a file or a server is missing or refuses, or ` + "`check`" + ` found a failure |
-| 2 | wrong command line or variable |
+Exit status:
+
+- 0: done
+- 1: an object, a file or a server is missing or refuses, or ` + "`check`" + ` found a failure
+- 2: wrong command line or variable
 
 ` + "`--help`" + ` of each command begins with examples. The chart has [values](../deploy/helm/dra-exporter/README.md), and ` + "`node.extraArgs`" + `, ` + "`cluster.extraArgs`" + ` for other flags. Other settings:
 
-| what | where |
-|---|---|
-| TLS and basic auth of the pages | file of ` + "`--web.config.file`" + `, in the [format of all Prometheus exporters](https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md) |
-| prices | file of ` + "`--cost.prices`" + `: [Cost](cost.md) |
-| push | ` + "`OTEL_*`" + `: [OpenTelemetry](opentelemetry.md) |
-| soft memory limit | ` + "`GOMEMLIMIT`" + `; default: of the cgroup's limit, nine tenths in the cluster role, two thirds in the node role |
-| series of one family in the cluster role | ` + "`--metrics.max-series`" + `; ` + "`auto`" + `: one for each 10 KiB of the soft memory limit, 10,000 to 1,000,000; without a limit 100,000 |
-| number of threads | ` + "`GOMAXPROCS`" + ` |
+- TLS and basic auth of the pages: file of ` + "`--web.config.file`" + `, in the [format of all Prometheus exporters](https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md)
+- prices: file of ` + "`--cost.prices`" + `: [Cost](cost.md)
+- push: ` + "`OTEL_*`" + `: [OpenTelemetry](opentelemetry.md)
+- soft memory limit: ` + "`GOMEMLIMIT`" + `; default: of the cgroup's limit, nine tenths in the cluster role, two thirds in the node role
+- series of one family in the cluster role: ` + "`--metrics.max-series`" + `; ` + "`auto`" + `: one for each 10 KiB of the soft memory limit, 10,000 to 1,000,000; without a limit 100,000
+- number of threads: ` + "`GOMAXPROCS`" + `
 `
 
 // setting is one flag of one command.
@@ -77,16 +75,13 @@ func writeSettings(to io.Writer, title, text string, all []setting) {
 	if len(all) == 0 {
 		return
 	}
-	help := strings.NewReplacer("|", `\|`, "<", `\<`) // else the end of a cell, and an element of HTML
-	fmt.Fprint(to, "\n| flag | default | |\n|---|---|---|\n")
+	fmt.Fprintln(to)
 	for _, s := range all {
-		code := func(text string) string {
-			if text == "" {
-				return ""
-			}
-			return "`" + text + "`"
+		name := "`" + s.name + "`"
+		if s.value != "" {
+			name += " (`" + s.value + "`)"
 		}
-		fmt.Fprintf(to, "| %s | %s | %s |\n", code(s.name), code(s.value), help.Replace(s.help))
+		fmt.Fprintf(to, "- %s: %s\n", name, strings.ReplaceAll(s.help, "<", `\<`)) // else an element of HTML
 	}
 }
 
