@@ -8,19 +8,21 @@ import (
 )
 
 // TestRuleTablesHaveLabels: docs/rules.md names the labels of each rule's
-// rows: those of its table's column, "the same" as before, or "…" and more.
+// rows: those of its table's column, nothing if they are those of the row above, or
+// "…" and more than the last full list.
 func TestRuleTablesHaveLabels(t *testing.T) {
 	families := documented(t)
 	families.Record(groups(t))
-	row := regexp.MustCompile("(?m)^\\| `([a-z_]+:dra_[a-z0-9_:]+)` \\| ([^|]*) \\|")
+	row := regexp.MustCompile("(?m)^\\| `([a-z_]+:dra_[a-z0-9_:]+)` \\|([^|]*)\\|")
 	label := regexp.MustCompile("[a-z_]+")
 	var base, last []string
 	for _, match := range row.FindAllStringSubmatch(read(t, root+"/docs/rules.md"), -1) {
-		documented := label.FindAllString(regexp.MustCompile(`="[^"]*"`).ReplaceAllString(match[2], ""), -1)
+		cell := strings.TrimSpace(match[2])
+		documented := label.FindAllString(regexp.MustCompile(`="[^"]*"`).ReplaceAllString(cell, ""), -1)
 		switch {
-		case match[2] == "the same":
+		case cell == "":
 			documented = last
-		case strings.HasPrefix(match[2], "… and "):
+		case strings.HasPrefix(cell, "… and "):
 			documented = slices.Concat(base, documented[1:])
 		default:
 			base = documented
