@@ -37,33 +37,43 @@ func runTable(results []Result) string {
 
 func featureTable(results []Result) string {
 	var b strings.Builder
-	b.WriteString("| feature |")
-	for _, r := range results {
-		fmt.Fprintf(&b, " 1.%d |", r.Minor)
-	}
-	b.WriteString(" what the exporter reports with it |\n|---|" + strings.Repeat("---|", len(results)+1) + "\n")
+	b.WriteString("| feature | off by default in | on from | what the exporter reports with it |\n|---|---|---|---|\n")
 	for _, f := range Features() {
-		fmt.Fprintf(&b, "| %s |", f.Name)
-		for _, r := range results {
-			fmt.Fprintf(&b, " %s |", r.cell(f))
-		}
-		fmt.Fprintf(&b, " %s |\n", f.Exporter)
+		off, on := cells(f, results)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Name, off, on, f.Exporter)
 	}
 	return b.String()
 }
 
-// cell returns what a run has found of a feature, in words.
-func (r Result) cell(f Feature) string {
-	has, known := r.Has(f)
-	switch {
-	case !known:
-		return "?"
-	case !has:
-		return ""
-	case stage(r.Minor, f.ID) == Off:
-		return "off by default"
+// cells returns the releases in which a feature is off by default, and the first
+// that has it on: all later ones have it too, or they are all named. Releases of
+// which it is unknown follow a question mark, and those that lack it are not named.
+func cells(f Feature, results []Result) (off, on string) {
+	var offIn, onIn, unknownIn []string
+	for _, r := range results {
+		release := fmt.Sprintf("1.%d", r.Minor)
+		switch has, known := r.Has(f); {
+		case !known:
+			unknownIn = append(unknownIn, release)
+		case !has:
+		case stage(r.Minor, f.ID) == Off:
+			offIn = append(offIn, release)
+		default:
+			onIn = append(onIn, release)
+		}
 	}
-	return "yes"
+	on = strings.Join(onIn, ", ")
+	switch last := len(results) - len(onIn); {
+	case len(onIn) == 0:
+	case onIn[0] == fmt.Sprintf("1.%d", results[last].Minor):
+		on = onIn[0]
+	default:
+		on += " only"
+	}
+	if len(unknownIn) > 0 {
+		on = strings.TrimSpace(on + " ? " + strings.Join(unknownIn, ", "))
+	}
+	return strings.Join(offIn, ", "), on
 }
 
 // Has reports whether the run has found a feature, and whether it has looked. A

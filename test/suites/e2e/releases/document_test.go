@@ -39,6 +39,44 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// TestCells: the document says in which releases a feature is, and of which that
+// is unknown.
+func TestCells(t *testing.T) {
+	feature := func(id ID) Feature {
+		features := Features()
+		return features[slices.IndexFunc(features, func(f Feature) bool { return f.ID == id })]
+	}
+	probed := func(id ID, has string) (results []Result) {
+		for i, r := range has {
+			result := Result{Minor: Oldest + i}
+			if r != '?' {
+				result.Features = map[ID]bool{id: r == '+'}
+			}
+			results = append(results, result)
+		}
+		return results
+	}
+	for _, test := range []struct {
+		id           ID
+		has, off, on string
+	}{
+		{AdminAccess, "++++", "", "1.34"},
+		{ConsumableCapacity, "++++", "1.34, 1.35", "1.36"},
+		{ImplicitResources, "-+++", "", "1.35"},
+		{PoolStatus, "---+", "1.37", ""},
+		{PoolStatus, "----", "", ""},
+		{AdminAccess, "+-+-", "", "1.34, 1.36 only"},
+		{AdminAccess, "++--", "", "1.34, 1.35 only"},
+		{AdminAccess, "+?++", "", "1.34, 1.36, 1.37 only ? 1.35"},
+		{ConsumableCapacity, "??++", "", "1.36 ? 1.34, 1.35"},
+		{ConsumableCapacity, "????", "", "? 1.34, 1.35, 1.36, 1.37"},
+	} {
+		if off, on := cells(feature(test.id), probed(test.id, test.has)); off != test.off || on != test.on {
+			t.Errorf("%s %s: off %q, on %q, want %q and %q", test.id, test.has, off, on, test.off, test.on)
+		}
+	}
+}
+
 // TestResults: no requirement has failed in a saved run, and each run has found
 // no feature that its release should lack, and has missed none.
 func TestResults(t *testing.T) {
