@@ -12,46 +12,56 @@ import (
 )
 
 const (
-	spansDocument   = "../../docs/opentelemetry.md"
-	spansTableBegin = "<!-- table of span attributes -->\n"
-	spansTableEnd   = "<!-- end of span attributes -->\n"
+	spansDocument = "../../docs/opentelemetry.md"
+	spansBegin    = "<!-- span attributes -->\n"
+	spansEnd      = "<!-- end of span attributes -->\n"
 )
 
-// The table of attributes in the document is the code's; go test -update
-// writes it.
+// The list of attributes in the document is the code's; go test -update writes
+// it. What most attributes are is said once.
 func TestSpansDocument(t *testing.T) {
 	text, err := os.ReadFile(spansDocument)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, begins := strings.Cut(string(text), spansTableBegin)
-	_, after, ends := strings.Cut(rest, spansTableEnd)
+	before, rest, begins := strings.Cut(string(text), spansBegin)
+	_, after, ends := strings.Cut(rest, spansEnd)
 	if !begins || !ends {
-		t.Fatalf("%s has no place for the table", spansDocument)
+		t.Fatalf("%s has no place for the list", spansDocument)
 	}
-	var table strings.Builder
-	table.WriteString("| attribute | type | on | meaning |\n|---|---|---|---|\n")
-	kinds := map[attribute.Type]string{
-		attribute.STRING: "string", attribute.STRINGSLICE: "strings", attribute.INT64: "int", attribute.FLOAT64: "double",
-	}
+	var list strings.Builder
+	list.WriteString("Attributes are strings on every span, unless stated:\n\n")
+	kinds := map[attribute.Type]string{attribute.STRINGSLICE: "strings", attribute.INT64: "int", attribute.FLOAT64: "double"}
 	for _, word := range spanAttributes() {
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", word.key, kinds[word.kind], word.on, word.meaning)
+		var stated []string
+		if word.kind != attribute.STRING {
+			stated = append(stated, kinds[word.kind])
+		}
+		if word.on != "" {
+			stated = append(stated, word.on)
+		}
+		fmt.Fprintf(&list, "- `%s`", word.key)
+		if len(stated) > 0 {
+			fmt.Fprintf(&list, " (%s)", strings.Join(stated, ", "))
+		}
+		fmt.Fprintf(&list, ": %s\n", word.meaning)
 	}
-	metrictest.CompareGolden(t, spansDocument, before+spansTableBegin+table.String()+spansTableEnd+after)
+	list.WriteString("\n")
+	metrictest.CompareGolden(t, spansDocument, before+spansBegin+list.String()+spansEnd+after)
 }
 
 // spanAttribute documents one attribute.
 type spanAttribute struct {
 	key     attribute.Key
 	kind    attribute.Type
-	on      string // which spans or events have it
+	on      string // which spans or events have it; empty: every span
 	meaning string
 }
 
 // spanAttributes are all attributes of spans and their events, for the
 // documentation.
 func spanAttributes() []spanAttribute {
-	const every, root, failed, events = "every span", "`" + rootSpanName + "`", "spans that failed", "events"
+	const every, root, failed, events = "", "`" + rootSpanName + "`", "spans that failed", "events"
 	return []spanAttribute{
 		{keyNamespace, attribute.STRING, every, "namespace of the claim and the pod"},
 		{keyClaimName, attribute.STRING, every, "the claim"},
