@@ -67,7 +67,11 @@ func common(all, others []setting) []setting {
 	return slices.DeleteFunc(slices.Clone(all), func(s setting) bool { return !slices.Contains(others, s) })
 }
 
-func writeSettings(to io.Writer, title, text string, all []setting) {
+// writeSettings writes a chapter. A long text that an earlier chapter has for a flag of
+// the same name, whose default may differ, is a reference to it. Written has the chapters
+// by what they describe.
+func writeSettings(to io.Writer, written map[setting]string, title, text string, all []setting) {
+	const long = 12 // words; a reference has four
 	fmt.Fprintf(to, "\n## %s\n", title)
 	if text != "" {
 		fmt.Fprintf(to, "\n%s\n", text)
@@ -81,7 +85,14 @@ func writeSettings(to io.Writer, title, text string, all []setting) {
 		if s.value != "" {
 			name += " (`" + s.value + "`)"
 		}
-		fmt.Fprintf(to, "- %s: %s\n", name, strings.ReplaceAll(s.help, "<", `\<`)) // else an element of HTML
+		help := strings.ReplaceAll(s.help, "<", `\<`) // else an element of HTML
+		described := setting{name: s.name, help: s.help}
+		if earlier, ok := written[described]; !ok {
+			written[described] = title
+		} else if len(strings.Fields(s.help)) >= long {
+			help = fmt.Sprintf("As of [%s](#%s).", earlier, strings.ReplaceAll(strings.ToLower(earlier), " ", "-"))
+		}
+		fmt.Fprintf(to, "- %s: %s\n", name, help)
 	}
 }
 
@@ -122,9 +133,10 @@ func TestConfigurationDocument(t *testing.T) {
 	both := common(of("node"), of("cluster"))
 	var document strings.Builder
 	document.WriteString(configurationHead)
-	writeSettings(&document, "Both roles", "", both)
-	writeSettings(&document, "dra-exporter node", byName["node"].Help, without(of("node"), both))
-	writeSettings(&document, "dra-exporter cluster", byName["cluster"].Help, without(of("cluster"), both))
+	written := map[setting]string{}
+	writeSettings(&document, written, "Both roles", "", both)
+	writeSettings(&document, written, "dra-exporter node", byName["node"].Help, without(of("node"), both))
+	writeSettings(&document, written, "dra-exporter cluster", byName["cluster"].Help, without(of("cluster"), both))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "node" || name == "cluster" })
 	var chapters []chapter
 	for i := 0; i < len(names); i++ {
@@ -137,12 +149,12 @@ func TestConfigurationDocument(t *testing.T) {
 		chapters = append(chapters, chapter{title, strings.TrimSpace(text + " " + as), own})
 	}
 	shared := sharedSettings(chapters)
-	writeSettings(&document, "Several commands", "", shared)
+	writeSettings(&document, written, "Several commands", "", shared)
 	for _, c := range chapters {
 		if names := settingNames(common(c.settings, shared)); names != "" {
 			c.text += " Of [several commands](#several-commands): " + names + "."
 		}
-		writeSettings(&document, c.title, c.text, without(c.settings, shared))
+		writeSettings(&document, written, c.title, c.text, without(c.settings, shared))
 	}
 	for name := range byName {
 		for _, s := range of(name) {
