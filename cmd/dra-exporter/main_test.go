@@ -165,6 +165,7 @@ func TestUsageHints(t *testing.T) {
 		"explain pod":                               "required argument 'NAME' not provided",
 		"explain pod a b":                           `explain pod does not take "b"`,
 		"explain pod a/b --kubconfig=x":             "there is no flag --kubconfig of explain pod; did you mean --kubeconfig?",
+		"series --node 3":                           "there is no flag --node of series; did you mean --nodes?",
 		"explain pod a/b --once":                    "there is no flag --once of explain pod; it is a flag of top",
 		"explain --verbose=true pod a/b":            `--verbose takes no value, such as "true": use --verbose or --no-verbose`,
 		"explain pod a/b --output":                  "--output needs a value",

@@ -110,7 +110,7 @@ func unknownFlag(app *kingpin.Application, command, flag string) error {
 		return usagef("there is no flag %s%s", flag, place)
 	case slices.Contains(known, name) && "--"+name != flag:
 		return usagef("there is no flag %s%s: --%s takes a value", flag, place, name)
-	case len(having) > 0:
+	case len(having) > 0 && strings.TrimSuffix(hint, "s") != strings.TrimSuffix(name, "s"): // one or several is most likely a slip
 		return usagef("there is no flag %s%s; it is a flag of %s", flag, place, strings.Join(having, ", "))
 	case hint != "":
 		return usagef("there is no flag %s%s; did you mean --%s?", flag, place, hint)
