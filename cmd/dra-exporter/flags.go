@@ -87,14 +87,14 @@ func addWebFlags(command flagSet, defaultAddress string, stderr io.Writer) *webF
 	command.Flag("web.enable-pprof", "Serve Go's profiler under /debug/pprof/.").BoolVar(&f.pprof)
 	command.Flag("web.disable-exporter-metrics", "Leave out the metrics of the process: promhttp_*, process_* and go_*.").BoolVar(&f.bare)
 	command.Flag("web.grafana-url", "Base URL of Grafana with the project's dashboards, to which the pages link.").PlaceHolder("URL").StringVar(&f.links.Grafana)
-	command.Flag("web.runbook-url", "Base URL of the runbooks, to which the pages link; NAME.md of the alert is appended. Empty: no links.").Default(runbookURL).StringVar(&f.links.Runbooks)
+	command.Flag("web.runbook-url", "Base URL of the runbooks, to which the pages link; NAME.md of the alert is appended. Default: this program's own. Empty: no links.").Default(ownRunbooks).StringVar(&f.links.Runbooks)
 	command.Flag("metrics.created", "Show the start of each counter in OpenMetrics as a series, _created, which Prometheus stores. Protobuf always has the start.").BoolVar(&f.created)
 	addLogFlags(command, f.log)
 	return f
 }
 
-// runbookURL is the folder of the runbooks to which the alerts' annotations lead.
-const runbookURL = "https://github.com/dra-exporter/dra-exporter/blob/main/docs/runbooks"
+// ownRunbooks is where this program serves the runbooks, as seen from its other pages.
+const ownRunbooks = "runbooks"
 
 // addClusterURL adds the flag of the node role for the link to the cluster role.
 func (f *webFlags) addClusterURL(command flagSet) {
@@ -112,7 +112,7 @@ func (f *webFlags) checkLinks() error {
 		*base.address = hostport.Bracketed(*base.address)
 		parsed, err := url.Parse(*base.address)
 		switch {
-		case *base.address == "":
+		case *base.address == "", base.address == &f.links.Runbooks && *base.address == ownRunbooks:
 		case hostport.HasUser(*base.address):
 			return usagef("--%s=%s has a user name or a password, which every reader of the page would see: remove it", base.flag, hostport.Redacted(*base.address))
 		case err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "":

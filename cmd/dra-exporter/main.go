@@ -104,6 +104,7 @@ func newCommands(stdout, stderr io.Writer) (*commands, *checkFlags) {
 	addAdvise(c, stdout, stderr)
 	addCompletion(c, stdout)
 	addSeries(c, stdout)
+	addRunbook(c, stdout)
 	addVersion(c, stdout)
 	return c, addCheck(c, stdout, stderr)
 }

@@ -103,7 +103,7 @@ func (a Agent) source(section area, source PageSource) []Finding {
 		return []Finding{section.warning("On a node without such hardware, ignore this; otherwise see docs/access.md.",
 			subject, "the source is down (%s), and no device is known on this node", cmp.Or(why, "no reason given"))}
 	case !source.Up:
-		return []Finding{section.failure(remedy, subject, "the source is down (%s)", cmp.Or(why, "no reason given"))}
+		return []Finding{byRunbook("DRAExporterSourceDown", section.failure(remedy, subject, "the source is down (%s)", cmp.Or(why, "no reason given")))}
 	case why != "":
 		return []Finding{section.warning(remedy, subject, "the source is up, but incomplete (%s)", why)}
 	default:
@@ -120,7 +120,7 @@ func (a Agent) sample(section area) []Finding {
 	case a.Page.Released != "":
 		return released(section, a.name(), a.Page.Released)
 	case age > staleSample:
-		return []Finding{section.failure("A read hangs, or the device sources are down: check the lines about sources, and the log.", a.name(), "the newest readings are %s old", age)}
+		return []Finding{byRunbook("DRAExporterStale", section.failure("A read hangs, or the device sources are down: check the lines about sources, and the log.", a.name(), "the newest readings are %s old", age))}
 	case age < -staleSample:
 		return []Finding{section.warning("Synchronize the clocks (NTP): otherwise rates and ages are wrong.", a.name(), "the newest readings are from %s in the future: the node's clock and this clock differ", -age)}
 	default:
@@ -140,9 +140,9 @@ func released(section area, name, reason string) []Finding {
 func (a Agent) unmatched(section area) []Finding {
 	var findings []Finding
 	if n := a.Page.Unmatched["published"]; n > 0 {
-		findings = append(findings, section.warning(
+		findings = append(findings, byRunbook("DRAExporterUnmatchedDevices", section.warning(
 			"Claims hold them without hardware values: run `/dra-exporter check` in the agent's pod for details; docs/access.md describes the access to hardware.",
-			a.name(), "%s that claims hold, without known hardware", words.Count(int(n), "device", "devices")))
+			a.name(), "%s that claims hold, without known hardware", words.Count(int(n), "device", "devices"))))
 	}
 	if n := a.Page.Unmatched["hardware"]; n > 0 {
 		findings = append(findings, section.warning(
@@ -156,8 +156,8 @@ func (a Agent) unmatched(section area) []Finding {
 func (a Agent) losses(section area) []Finding {
 	var findings []Finding
 	for _, family := range slices.Sorted(maps.Keys(a.Page.Dropped)) {
-		findings = append(findings, section.warning("Raise --metrics.max-series, or shorten --ledger.grace.",
-			a.name(), "series of %s exceed the limit and are dropped", family))
+		findings = append(findings, byRunbook("DRAExporterSeriesDropped", section.warning("Raise --metrics.max-series, or shorten --ledger.grace.",
+			a.name(), "series of %s exceed the limit and are dropped", family)))
 	}
 	for _, signal := range slices.Sorted(maps.Keys(a.Page.Pushes)) {
 		if !a.Page.Pushes[signal] {

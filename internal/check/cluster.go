@@ -104,7 +104,7 @@ func (c ClusterFacts) drivers(section area) []Finding {
 			continue
 		}
 		slices.Sort(d.incomplete)
-		findings = append(findings, about("docs/runbooks/DRAPoolIncomplete.md", section.warning("Check the driver's log on these nodes: it has not published all slices, and no device of the pool is allocated until then.",
+		findings = append(findings, byRunbook("DRAPoolIncomplete", section.warning("Check the driver's log on these nodes: it has not published all slices, and no device of the pool is allocated until then.",
 			name, "%s, of which incomplete: %s", text, named(d.incomplete))))
 	}
 	return findings

@@ -11,6 +11,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/terminal"
@@ -132,4 +133,21 @@ func written(format string, args []any) string {
 func about(page string, finding Finding) Finding {
 	finding.Page = repository + page
 	return finding
+}
+
+// runbooksFolder has the runbooks of the alerts.
+const runbooksFolder = "docs/runbooks/"
+
+// byRunbook is the same with the runbook of an alert.
+func byRunbook(alert string, finding Finding) Finding {
+	return about(runbooksFolder+alert+".md", finding)
+}
+
+// reference returns where the finding's page is to be read: a runbook is in this program.
+func (f Finding) reference() string {
+	alert, ok := strings.CutPrefix(f.Page, repository+runbooksFolder)
+	if !ok {
+		return f.Page
+	}
+	return "dra-exporter runbook " + strings.TrimSuffix(alert, ".md")
 }

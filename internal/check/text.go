@@ -128,8 +128,8 @@ func (p *printer) finding(f Finding) {
 	}
 	behind := indent + strings.Repeat(" ", utf8.RuneCountInString(arrow))
 	p.wrapped(indent+arrow, behind, f.Remedy)
-	if f.Page != "" {
-		p.text.WriteString(behind + terminal.Printable(f.Page) + "\n")
+	if page := f.reference(); page != "" {
+		p.text.WriteString(behind + terminal.Printable(page) + "\n")
 	}
 }
 

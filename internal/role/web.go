@@ -5,6 +5,7 @@ package role
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,7 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/source"
 	"github.com/dra-exporter/dra-exporter/internal/kubeauth"
 	"github.com/dra-exporter/dra-exporter/internal/page"
+	"github.com/dra-exporter/dra-exporter/internal/runbook"
 	"github.com/dra-exporter/dra-exporter/internal/web"
 )
 
@@ -57,6 +59,11 @@ func (o WebOptions) listen(s server, log *slog.Logger) (*web.Server, error) {
 	if pages, err = s.pages(visible(guard)); err != nil {
 		return nil, fmt.Errorf("prepare the pages: %w", err)
 	}
+	more, err := runbook.Handlers()
+	if err != nil {
+		return nil, fmt.Errorf("prepare the runbooks: %w", err)
+	}
+	maps.Copy(pages, more)
 	var instrument prometheus.Registerer
 	if !o.NoProcess {
 		instrument = s.registry

@@ -58,3 +58,28 @@ func TestLinks(t *testing.T) {
 		t.Errorf("alerts with a link to a pod's page: %v", linked)
 	}
 }
+
+// Without a base URL of runbooks, those of the cluster role are linked, if its address is
+// known, and otherwise the project's.
+func TestLinksToRunbooks(t *testing.T) {
+	for values, want := range map[string]string{
+		`{}`:                                "https://github.com/dra-exporter/dra-exporter/blob/main/docs/runbooks/DRAClaimIdle.md",
+		`{cluster: "https://dra.example/"}`: "https://dra.example/runbooks/DRAClaimIdle.md",
+	} {
+		out := render(t, install{apis: []string{prometheusRules}, values: `{rules: {enabled: true}, links: ` + values + `}`})
+		found := false
+		for _, group := range out.need(t, "PrometheusRule/dra-exporter/dra-exporter").at("spec", "groups").([]any) {
+			for _, one := range object(group.(map[string]any)).at("rules").([]any) {
+				if rule := object(one.(map[string]any)); rule.text("alert") == "DRAClaimIdle" {
+					found = true
+					if got := object(rule.at("annotations").(map[string]any)).text("runbook_url"); got != want {
+						t.Errorf("with links %s, the runbook is %s", values, got)
+					}
+				}
+			}
+		}
+		if !found {
+			t.Error("DRAClaimIdle is not there")
+		}
+	}
+}

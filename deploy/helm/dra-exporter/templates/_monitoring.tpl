@@ -63,7 +63,11 @@
      names it. dict root, annotations. */}}
 {{- define "dra-exporter.rules.links" -}}
 {{- $annotations := .annotations -}}
-{{- with .root.Values.links.runbooks -}}
+{{- $runbooks := .root.Values.links.runbooks -}}
+{{- with .root.Values.links.cluster -}}
+{{- $runbooks = $runbooks | default (printf "%s/runbooks" (trimSuffix "/" .)) -}}
+{{- end -}}
+{{- with $runbooks -}}
 {{- $_ := set $annotations "runbook_url" (printf "%s/%s" (trimSuffix "/" .) (base $annotations.runbook_url)) -}}
 {{- end -}}
 {{- with .root.Values.links.cluster -}}
