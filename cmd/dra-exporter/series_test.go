@@ -65,7 +65,7 @@ func TestSeriesCommand(t *testing.T) {
 		"--nodes=0":            "--nodes=0 is not between 1 and 1000000",
 		"--devices=-1":         "--devices=-1",
 		"--claims=9":           "each claim of a node holds one device",
-		"--sets=core,x":        "there is no set x: there are capacity, core, details",
+		"--sets=core,x":        "there is no set x: there are capacity, core, exporter",
 		"--interval=1ms":       "--interval=1ms is shorter than a second",
 		"--metrics.level=much": "--metrics.level",
 	} {

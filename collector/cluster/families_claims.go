@@ -43,13 +43,17 @@ func pendingFamilies() definitions {
 		},
 		{
 			Family: metric.Family{
-				Name: metric.ClaimPendingReasonInfo, Labels: reference("reason"),
-				Help: "Reason for which the claim is pending: the first of docs/pending.md that applies",
+				Name: metric.ClaimPendingReasonInfo, Labels: reference("reason", "workload_kind", "workload"),
+				Help: "Reason for which the claim is pending: the first of docs/pending.md that applies; and the pod's workload, empty without one",
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
 				for _, labels := range m.pending.labels {
 					if ref := labels.ref; labels.reason == nil {
-						labels.reason = metric.NewLabels(b.Family().Labels, ref.Pod.Namespace, ref.Pod.Name, ref.PodClaim, string(ref.Reason))
+						var workload dra.Workload
+						if ref.Workload != nil {
+							workload = *ref.Workload
+						}
+						labels.reason = metric.NewLabels(b.Family().Labels, ref.Pod.Namespace, ref.Pod.Name, ref.PodClaim, string(ref.Reason), workload.Kind, workload.Name)
 					}
 					b.Add(labels.reason, 1)
 				}

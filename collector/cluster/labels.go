@@ -103,7 +103,7 @@ func (l *pendingLabels) update(ref *model.PendingRef) {
 	if previous.Claim != ref.Claim || previous.DeviceClass != ref.DeviceClass {
 		l.since = nil
 	}
-	if previous.Reason != ref.Reason {
+	if previous.Reason != ref.Reason || previous.Workload != ref.Workload {
 		l.reason = nil
 	}
 	sameRequest := func(a, b dra.RequestStages) bool { return a.Request == b.Request }

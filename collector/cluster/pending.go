@@ -643,7 +643,7 @@ func (ref *pendingRef) made() *PendingRef {
 	}
 	return &PendingRef{
 		Pod: ref.pod.ref, PodUID: ref.pod.object.UID, Node: node, PodClaim: ref.name, Claim: ref.claim,
-		DeviceClass: ref.class, Since: ref.since,
+		DeviceClass: ref.class, Since: ref.since, Workload: ref.pod.object.Member.Workload,
 		Reason: ref.reason, Message: ref.message, Diagnosis: ref.diagnosis,
 	}
 }

@@ -262,14 +262,14 @@ func TestDiagnoses(t *testing.T) {
 		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="published"} 8
 		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="selectors"} 4
 		dra_claim_pending_candidates{namespace="a",pod="p",pod_claim="gpu",request="gpu",stage="untainted"} 4
-		dra_claim_pending_reason_info{namespace="a",pod="p",pod_claim="gpu",reason="insufficient_devices"} 1`
+		dra_claim_pending_reason_info{namespace="a",pod="p",pod_claim="gpu",reason="insufficient_devices",workload="",workload_kind=""} 1`
 	h.expectRows(rows, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
 	h.facts.Diagnoses = nil
 	h.step(time.Second)
 	h.expectRows(rows, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
 	h.facts.Synced.Slices = false
 	h.step(time.Second)
-	h.expectRows(`dra_claim_pending_reason_info{namespace="a",pod="p",pod_claim="gpu",reason="unknown"} 1`, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
+	h.expectRows(`dra_claim_pending_reason_info{namespace="a",pod="p",pod_claim="gpu",reason="unknown",workload="",workload_kind=""} 1`, "dra_claim_pending_candidates", "dra_claim_pending_reason_info")
 }
 
 // Lists that two steps have returned are not changed by a third.

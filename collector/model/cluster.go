@@ -69,9 +69,10 @@ type Cluster struct {
 type PendingRef struct {
 	Pod         dra.PodRef
 	PodUID      string
-	Node        string // where the pod is bound, or its allocation is for; empty before
-	PodClaim    string // within the pod; of an extended resource, its name
-	Claim       string // name of the ResourceClaim; empty until it exists
+	Node        string        // where the pod is bound, or its allocation is for; empty before
+	PodClaim    string        // within the pod; of an extended resource, its name
+	Workload    *dra.Workload // of the pod; nil: none
+	Claim       string        // name of the ResourceClaim; empty until it exists
 	DeviceClass string
 	Since       time.Time
 	Reason      dra.PendingReason

@@ -38,27 +38,13 @@ func allocation() Board {
 			{title: "Pending, failed and stuck claims", panels: slices.Concat(pendingPanels(), failurePanels(), stuckPanels())},
 			{title: "Durations", panels: durationPanels()},
 			{title: "Supply", panels: supplyPanels()},
+			{title: "Durations by class", folded: true, panels: durationDetails()},
+			{title: "Claims by state, and supply by node and capacity", folded: true, panels: supplyDetails()},
 		},
 	}
 }
 
-// allocationDetails compares classes, nodes and capacities.
-func allocationDetails() Board {
-	return Board{
-		UID:         uidAllocation + details,
-		detailsOf:   uidAllocation,
-		Title:       "DRA / Allocation details",
-		description: "Durations of phases by class, claims by state, tainted devices, and supply by node and shared capacity.",
-		from:        "now-6h",
-		variables:   allocationVariables(),
-		rows: []row{
-			{panels: durationDetails()},
-			{title: "Claims and supply", panels: supplyDetails()},
-		},
-	}
-}
-
-// allocationVariables are the choices of both boards.
+// allocationVariables are the choices of the board.
 func allocationVariables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		dataSource(), cluster(),

@@ -28,7 +28,6 @@ func recordedQuantile(q, by, buckets string) string {
 func allocationKubernetes() Board {
 	return Board{
 		UID:         uidAllocation + "-kubernetes",
-		detailsOf:   uidAllocation,
 		Title:       "DRA / Allocation in Kubernetes",
 		description: "Allocation and preparation as measured by kubelets, drivers, scheduler and controller manager, which Prometheus must scrape.",
 		from:        "now-6h",
@@ -44,16 +43,18 @@ func allocationKubernetes() Board {
 
 func kubernetesNow() []panel {
 	return []panel{
-		bars(12, about{
+		listing(12, 6, about{
 			title: "Claims that kubelets have prepared, by driver", unit: units.Short,
 			reads: "Claims with devices of several drivers count for each, and once for any.",
 			empty: "no claim is in use, or no scrape of kubelets",
-		}, at(`sum by (cluster, driver_name) (dra_resource_claims_in_use{@fleet})`).LegendFormat("{{driver_name}} {{cluster}}")),
-		bars(12, about{
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "driver_name", title: "Driver"}},
+			column{title: "Claims", expr: `sum by (cluster, driver_name) (dra_resource_claims_in_use{@fleet})`}),
+		listing(12, 6, about{
 			title: "Devices that NVIDIA's driver has prepared", unit: units.Short,
 			reads: "As counted by the driver. Fewer than allocated: pods are being prepared, or cannot be.",
 			empty: "no scrape of the driver, or nothing is prepared",
-		}, at(`sum by (cluster, device_type) (nvidia_dra_prepared_devices{@fleet}) > 0`).LegendFormat("{{device_type}} {{cluster}}")),
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "device_type", title: "Type"}},
+			column{title: "Devices", expr: `sum by (cluster, device_type) (nvidia_dra_prepared_devices{@fleet}) > 0`}),
 		listing(24, 6, about{
 			title: "Results of binding conditions in the range", unit: units.Short,
 			reads: "Allocations by result; all except success are scheduled again.",

@@ -21,13 +21,10 @@ type Board struct {
 	Title string
 
 	description string
-	// detailsOf is the UID of the board that this one has the details of. Its own
-	// UID begins with that, and links lead from each to the other.
-	detailsOf string
-	from      string // of the time range, now-1h where empty
-	variables []cog.Builder[dashboard.VariableModel]
-	marks     marks
-	rows      []row
+	from        string // of the time range, now-1h where empty
+	variables   []cog.Builder[dashboard.VariableModel]
+	marks       marks
+	rows        []row
 }
 
 // row is a heading with its panels. The first row of a board has no heading: it
@@ -46,25 +43,20 @@ type panel = cog.Builder[dashboard.Panel]
 // All are the dashboards, in the order of their document.
 func All() []Board {
 	return []Board{
+		overview(),
 		claims(),
-		claimsDetails(),
 		claim(),
-		claimDetails(),
 		workloads(),
 		workload(),
 		allocation(),
-		allocationDetails(),
 		allocationKubernetes(),
 		capacity(),
 		rightSizing(),
 		reliability(),
 		health(),
-		healthDetails(),
 		node(),
-		nodeDetails(),
 		efficiency(),
 		exporter(),
-		exporterDetails(),
 	}
 }
 
@@ -93,14 +85,14 @@ func (b Board) build() (dashboard.Dashboard, error) {
 	builder := dashboard.NewDashboardBuilder(b.Title).
 		Uid(b.UID).
 		Description(b.description).
-		Tags(b.tags()).
+		Tags([]string{tag, "kubernetes"}).
 		Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Time(from, "now").
 		Refresh("1m").
 		Readonly().
 		Variables(b.variables).
-		Links(append(b.detailLinks(), menu()))
+		Links([]cog.Builder[dashboard.DashboardLink]{menu()})
 	for _, r := range b.rows {
 		if err := r.addTo(builder); err != nil {
 			return dashboard.Dashboard{}, err
@@ -161,39 +153,6 @@ func numbered(p dashboard.PanelOrRowPanel, last uint32) uint32 {
 		}
 	}
 	return last
-}
-
-// detailLinks lead from a board to its details, and from details to their board. The
-// details may be of a set that is not installed: Grafana shows those that it has with
-// their tag.
-func (b Board) detailLinks() (links []cog.Builder[dashboard.DashboardLink]) {
-	for _, other := range All() {
-		title := strings.TrimPrefix(other.Title, "DRA / ")
-		switch {
-		case other.UID == b.detailsOf:
-			links = append(links, dashboard.NewDashboardLinkBuilder(title).
-				Type(dashboard.DashboardLinkTypeLink).
-				Icon("dashboard").
-				Url("/d/"+other.UID).
-				KeepTime(true).
-				IncludeVars(true))
-		case other.detailsOf == b.UID && len(links) == 0:
-			links = append(links, dashboard.NewDashboardLinkBuilder("Details").
-				Type(dashboard.DashboardLinkTypeDashboards).
-				Tags([]string{b.UID + details}).
-				KeepTime(true).
-				IncludeVars(true))
-		}
-	}
-	return links
-}
-
-// tags are what Grafana's menus and links find the board by.
-func (b Board) tags() []string {
-	if b.detailsOf == "" {
-		return []string{tag, "kubernetes"}
-	}
-	return []string{tag, "kubernetes", b.detailsOf + details}
 }
 
 // menu lists all dashboards of ours, with the time range and the variables kept.

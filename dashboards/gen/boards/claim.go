@@ -32,28 +32,14 @@ func claim() Board {
 			{title: "Pods and class", panels: claimIdentity()},
 			{title: "Health of its devices", panels: claimHealth()},
 			{title: "Use of its devices", panels: claimUse()},
+			{title: "Totals in the range", folded: true, panels: claimTotals()},
+			{title: "Topology", folded: true, panels: claimTopology()},
+			{title: "Power, traffic, engines and throttling", folded: true, panels: claimActivity()},
 		},
 	}
 }
 
-// claimDetails are a claim's totals, and what its devices do besides their use.
-func claimDetails() Board {
-	return Board{
-		UID:         uidClaim + details,
-		detailsOf:   uidClaim,
-		Title:       "DRA / Claim details",
-		description: "One ResourceClaim in the time range: what it held, used and cost, and topology, power, traffic, engines and throttling. Ended claims count while in the range.",
-		variables:   claimVariables(),
-		marks:       marks{devices: "@node", exporters: agent},
-		rows: []row{
-			{panels: claimTotals()},
-			{title: "Topology", panels: claimTopology()},
-			{title: "Power, traffic, engines and throttling", panels: claimActivity()},
-		},
-	}
-}
-
-// claimVariables are the choices of both boards.
+// claimVariables are the choices of the board.
 func claimVariables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		dataSource(), cluster(),

@@ -24,24 +24,13 @@ func claims() Board {
 		rows: []row{
 			{panels: slices.Concat(claimNumbers(), standouts())},
 			{title: "Use by namespace", panels: claimsOver("namespace")},
+			{title: "Use by device class", folded: true, panels: claimsOver("deviceclass")},
 			{title: "All claims of the selection", folded: true, panels: allClaims()},
 		},
 	}
 }
 
-// claimsDetails is the same use by device class.
-func claimsDetails() Board {
-	return Board{
-		UID:         uidClaims + details,
-		detailsOf:   uidClaims,
-		Title:       "DRA / Claims details",
-		description: "Devices that ResourceClaims hold and use, by device class.",
-		variables:   claimsVariables(),
-		rows:        []row{{panels: claimsOver("deviceclass")}},
-	}
-}
-
-// claimsVariables are the choices of both boards.
+// claimsVariables are the choices of the board.
 func claimsVariables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		dataSource(), cluster(),

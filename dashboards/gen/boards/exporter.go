@@ -32,29 +32,15 @@ func exporter() Board {
 			{title: "Sources", panels: sourcePanels()},
 			{title: "Missing data and failed pushes", panels: append(missingPanels(), pushes())},
 			{title: "Resource use and versions", panels: costPanels()},
+			{title: "Reads", folded: true, panels: readDetails()},
+			{title: "Corrections and diagnoses", folded: true, panels: slices.Concat(correctedDetails(), diagnosisPanels())},
+			{title: "Access and pushes", folded: true, panels: slices.Concat(gpuPanels(), pushDetails(), accessPanels())},
+			{title: "Duration and size of pages", folded: true, panels: costDetails()},
 		},
 	}
 }
 
-// exporterDetails are durations, rates and rare corrections.
-func exporterDetails() Board {
-	return Board{
-		UID:         uidExporter + details,
-		detailsOf:   uidExporter,
-		Title:       "DRA / Exporter details",
-		description: "Reads, corrections, diagnoses, access to GPUs, pushes by OTLP, access to pages, and their duration and size. Node is the target's instance: the node's name, or cluster for the cluster role.",
-		variables:   exporterVariables(),
-		marks:       marks{devices: "@nodes", exporters: "@exporters"},
-		rows: []row{
-			{panels: readDetails()},
-			{title: "Corrections and diagnoses", panels: slices.Concat(correctedDetails(), diagnosisPanels())},
-			{title: "Access and pushes", panels: slices.Concat(gpuPanels(), pushDetails(), accessPanels())},
-			{title: "Duration and size of pages", panels: costDetails()},
-		},
-	}
-}
-
-// exporterVariables are the choices of both boards.
+// exporterVariables are the choices of the board.
 func exporterVariables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		dataSource(), cluster(),

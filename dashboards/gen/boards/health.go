@@ -30,23 +30,9 @@ func health() Board {
 			{title: "Reasons", panels: []panel{signalsAndTaints(), xidTable(), memoryErrors(), links(), hottestDevices(), recoveries()}},
 			{title: "Over time", panels: healthOverTime()},
 			{title: "Disagreements", panels: disagreements()},
-		},
-	}
-}
-
-// healthDetails are taints, fabrics and heat, and the violations by class.
-func healthDetails() Board {
-	return Board{
-		UID:         uidHealth + details,
-		detailsOf:   uidHealth,
-		Title:       "DRA / Device health details",
-		description: "Violations by device class, tainted devices, NVLink fabrics, temperature and throttling.",
-		variables:   healthVariables(),
-		marks:       marks{devices: "@nodes", exporters: agents},
-		rows: []row{
-			{panels: violations()},
-			{title: "Taints", panels: tainted()},
-			{title: "NVLink, temperature and throttling", panels: slices.Concat(nvlinkDetails(), heatDetails())},
+			{title: "Violations by device class", folded: true, panels: violations()},
+			{title: "Taints", folded: true, panels: tainted()},
+			{title: "NVLink, temperature and throttling", folded: true, panels: slices.Concat(nvlinkDetails(), heatDetails())},
 		},
 	}
 }
@@ -54,7 +40,7 @@ func healthDetails() Board {
 // agents selects what the chosen nodes' agents report of themselves.
 const agents = `@fleet, instance=~"$node"`
 
-// healthVariables are the choices of both boards.
+// healthVariables are the choices of the board.
 func healthVariables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		dataSource(), cluster(),

@@ -11,6 +11,7 @@ import (
 
 // UIDs of the dashboards: links and alerts name them.
 const (
+	uidOverview    = "dra-overview"
 	uidClaims      = "dra-claims"
 	uidClaim       = "dra-claim"
 	uidWorkloads   = "dra-workloads"
@@ -23,9 +24,6 @@ const (
 	uidEfficiency  = "dra-efficiency"
 	uidExporter    = "dra-exporter"
 	uidRightSizing = "dra-rightsizing"
-
-	// details is the end of the UID of the board that has the details of another.
-	details = "-details"
 )
 
 // link leads from a row or a series to another dashboard.
@@ -51,6 +49,10 @@ func toWorkload() link {
 
 func toNode() link {
 	return link{title: "Node", uid: uidNode, fields: map[string]string{"node": "node"}}
+}
+
+func toHealthOfNode() link {
+	return link{title: "Device health", uid: uidHealth, fields: map[string]string{"node": "node"}}
 }
 
 func toNamespace() link {

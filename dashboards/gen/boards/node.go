@@ -18,37 +18,22 @@ func node() Board {
 		UID:         uidNode,
 		Title:       "DRA / Node",
 		description: "One node: claims by device, use and health of devices, and the agent's state. Choose one cluster: nodes of one name are added up.",
-		variables:   nodeVariables(),
+		variables:   append(nodeVariables(), sharedDevices()),
 		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
 			{panels: slices.Concat(nodeNumbers(), []panel{devicesNow(), holdersNow(), signalsNow()})},
 			{title: "Claims by device, and pods without claims", panels: []panel{occupancy(), pluginPods()}},
 			{title: "Devices over time", panels: devicesOverTime()},
 			{title: "Agent of the node", panels: agentPanels()},
-		},
-	}
-}
-
-// nodeDetails are the namespaces of a node, the pods of its shared devices, and the
-// clocks and links of its devices.
-func nodeDetails() Board {
-	return Board{
-		UID:         uidNode + details,
-		detailsOf:   uidNode,
-		Title:       "DRA / Node details",
-		description: "One node: use by namespace, pods on shared devices, and clocks, throttling, links and buses of devices.",
-		variables:   append(nodeVariables(), sharedDevices()),
-		marks:       marks{devices: "@node", exporters: agent},
-		rows: []row{
-			{panels: []panel{namespacesOnNode()}},
-			{title: "Use of $shared", repeat: "shared", panels: sharedUse()},
-			{title: "Clocks, links and buses", panels: slices.Concat(clocksOverTime(), trafficOverTime())},
+			{title: "Use by namespace", folded: true, panels: []panel{namespacesOnNode()}},
+			{title: "Use of $shared", repeat: "shared", folded: true, panels: sharedUse()},
+			{title: "Clocks, links and buses", folded: true, panels: slices.Concat(clocksOverTime(), trafficOverTime())},
 			{title: "Each NVLink", folded: true, panels: eachLink()},
 		},
 	}
 }
 
-// nodeVariables are the choices of both boards.
+// nodeVariables are the choices of the board.
 func nodeVariables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		dataSource(), cluster(),

@@ -71,7 +71,7 @@ func incidentTable() []panel {
 			title: "Incidents by model in 28 days", unit: units.Short,
 			reads: "Mean hours of a device between incidents, with the 95 % interval; without incidents, only its lower bound. One event can be of several kinds. Not filtered by class.",
 			empty: noIncidents,
-		}, []key{{label: "cluster", title: "Cluster"}, {label: "model", title: "Model"}, {label: "driver_version", title: "Driver"}, {label: "kind", title: "Kind", last: true}},
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "model", title: "Model"}, {label: "driver_version", title: "Driver"}, {label: "kind", title: "Kind"}},
 			column{title: "Incidents", unit: units.Short, expr: "max by (" + modelKindLabels + ") (last_over_time(model_kind:dra_incidents:sum28d{@fleet}[15m]))"},
 			column{title: "Watched hours", unit: units.Short, expr: hours("sum28d")},
 			column{title: "Hours between", unit: units.Short, expr: hours("mtbf28d")},
@@ -88,7 +88,7 @@ func lemonTable() []panel {
 			reads: "Became unhealthy in 28 days while held. Three times are an alert. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
-		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}, {label: "uuid", title: "Device", last: true}},
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}, {label: "uuid", title: "Device"}},
 			column{title: "Failures", unit: units.Short, more: tinted(steps(warning)), expr: "max by (cluster, node, uuid) (last_over_time(device:dra_device_held_failures:sum28d{@fleet}[15m]))"},
 		),
 	}
@@ -99,12 +99,14 @@ func budgetTable() []panel {
 	return []panel{
 		listing(12, 8, about{
 			title: "Availability by class", unit: units.PercentUnit,
-			reads: "Share not down in 28 days, and the rest of the error budget for 99 %; below 0 it is used up. Cordons and taint rules do not count.",
+			reads: "The worst first: share not down in 28 days, and the rest of the error budget for 99 %; below 0 it is used up. Cordons and taint rules do not count.",
 			empty: noPermission,
-		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class", last: true}},
-			column{title: "Available", unit: units.PercentUnit, expr: "1 - " + by + "(avg_over_time(class:dra_class_devices_down:ratio{@classes}[28d]))"},
-			column{title: "Budget left", unit: units.PercentUnit, expr: "1 - " + by + "(avg_over_time(class:dra_class_devices_down:ratio{@classes}[28d])) / 0.01"},
-		),
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class"}},
+			column{title: "Available", unit: units.PercentUnit, more: tinted(steps(critical, step{0.99, warning}, step{0.999, good})),
+				expr: "1 - " + by + "(avg_over_time(class:dra_class_devices_down:ratio{@classes}[28d]))"},
+			column{title: "Budget left", unit: units.PercentUnit, more: tinted(steps(critical, step{0, warning}, step{0.5, good})),
+				expr: "1 - " + by + "(avg_over_time(class:dra_class_devices_down:ratio{@classes}[28d])) / 0.01"},
+		).SortBy(byColumn("Available", false)),
 	}
 }
 

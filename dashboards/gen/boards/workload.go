@@ -28,7 +28,7 @@ func workload() Board {
 			one("workload", "Workload", `label_values({__name__=~"dra_workload_info|dra_pod_workload_info", @fleet, namespace="$namespace", workload_kind="$kind"}, workload)`).AllowCustomValue(true),
 		},
 		rows: []row{
-			{panels: slices.Concat(workloadNow(), workloadDevices())},
+			{panels: slices.Concat(workloadNow(), []panel{workloadPending()}, workloadDevices())},
 			{title: "Devices over time", panels: workloadOverTime()},
 			{title: "Power, traffic, pods and topology", panels: slices.Concat(workloadProgress(), workloadTopology())},
 			{title: "Use in the range", folded: true, panels: workloadUse()},
@@ -41,20 +41,21 @@ func workloadNow() []panel {
 		number(4, about{
 			title: "Pods running", unit: units.Short,
 			reads: "Pods with a started container.",
-			empty: "none has started, or " + noPods,
-		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workload, state="running"}))`)).ColorScheme(always(neutral)),
+			empty: noPods,
+		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workload, state="running"}))
+or 0 * sum(dra_workload_info{@workload})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Pods not yet started", unit: units.Short,
-			reads: "Gated, pending, or bound. `dra-exporter explain workload NAMESPACE/NAME` says why.",
-			none:  noneSeen,
-			empty: "all have started, or " + noPods,
-		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workload, state=~"gated|pending|starting"}))`)).
+			reads: "Gated, pending, or bound; the reasons are below.",
+			empty: noPods,
+		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workload, state=~"gated|pending|starting"}))
+or 0 * sum(dra_workload_info{@workload})`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Devices", unit: units.Short,
 			reads: "Devices and partitions of its pods' claims.",
 			empty: needsWorkload,
-		}, at(`sum(workload:dra_claim_devices:sum{@workload})`)).ColorScheme(always(neutral)),
+		}, at(`sum(workload:dra_claim_devices:sum{@workload}) or 0 * sum(dra_workload_info{@workload})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Mean utilization", unit: units.PercentUnit,
 			reads: "Over devices whose use is known. A job that hangs has 100 %, too.",
@@ -71,10 +72,30 @@ func workloadNow() []panel {
 		number(4, about{
 			title: "Power while it hangs", unit: units.PercentUnit,
 			reads: "Of its usual power, while devices are busy and exchange no data: it hangs in a collective.",
-			none:  "does not hang",
-			empty: "it makes progress, or " + needsPeers,
-		}, at(`min(workload:dra_device_power_watts:hung{@workload})`)).ColorScheme(always(critical)),
+			none:  "not judged",
+			empty: "no devices are compared, or " + needsPeers,
+		}, at(`min(workload:dra_device_power_watts:hung{@workload})
+or 1 + 0 * sum(workload:dra_device_power_watts:avg5m{@workload})`)).
+			Mappings(words(named{"1", "does not hang", good})).ColorScheme(always(critical)),
 	}
+}
+
+// workloadPending is why pods of the workload do not run.
+func workloadPending() panel {
+	return listing(24, 5, about{
+		title: "Reasons why it does not run", unit: units.Short,
+		reads: "Pending claims of its pods by reason; docs/pending.md has remedies, `dra-exporter explain workload NAMESPACE/NAME` the whole answer. A job without pods has the reason of its queue.",
+		none:  "nothing is pending, or no workload is chosen above",
+		empty: "no claim of its pods is pending, no workload is chosen, or " + noPods,
+	}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}},
+		column{title: "Claims", expr: `count by (cluster, reason) (max by (` + reference + `, reason) (dra_claim_pending_reason_info{@workload}))
+or 1 + 0 * max by (cluster, reason) (dra_workload_queued_since_timestamp_seconds{@workload})`},
+		column{title: "Oldest", unit: units.Seconds, more: tinted(waitSteps()), expr: `max by (cluster, reason) (
+  max by (` + reference + `, reason) (dra_claim_pending_reason_info{@workload})
+  * on (` + reference + `) group_left () max by (` + reference + `) (time() - dra_claim_pending_since_timestamp_seconds{@fleet, namespace="$namespace"})
+)
+or max by (cluster, reason) (time() - dra_workload_queued_since_timestamp_seconds{@workload})`},
+	)
 }
 
 // rankLabels are the columns that identify a device of a workload.
@@ -87,7 +108,7 @@ func signalOf(signal string) string {
 
 func workloadDevices() []panel {
 	return []panel{
-		listing(24, 10, about{
+		listing(24, 12, about{
 			title: "Devices by rank", unit: units.Short,
 			reads: "Whole devices that one pod uses alone, means of five minutes. Deviation: towards slower from the peers' median, in units of their spread; 4 is much.",
 			empty: needsWorkload + ", or its pods work independently",
@@ -107,6 +128,15 @@ func workloadDevices() []panel {
 			column{title: "Clock", unit: units.Hertz, expr: signalOf("clock")},
 			column{title: "Present", hidden: true, expr: "max by (" + rankLabels + ") (workload_device:dra_pod_workload_info:held{@workload})"},
 		),
+	}
+}
+
+// mostLines bounds the devices that a panel draws.
+const mostLines = "32"
+
+func workloadOverTime() []panel {
+	const legend = "{{rank}} {{uuid}}"
+	return []panel{
 		listing(24, 6, about{
 			title: "Signals that deviate", unit: units.Short,
 			reads: "In units of the peers' spread. busy: it waits for host or data; throttled: heat or power brake; clock, power: it computes slower; errors: links or network adapter.",
@@ -121,15 +151,6 @@ func workloadDevices() []panel {
 			{label: "signal", title: "Signal"},
 		}, column{title: "Deviation", more: append(tinted(steps(warning)), property("decimals", 1)),
 			expr: "max by (cluster, rank, pod, node, uuid, signal) (workload_device:dra_device_signal:deviates{@workload})"}),
-	}
-}
-
-// mostLines bounds the devices that a panel draws.
-const mostLines = "32"
-
-func workloadOverTime() []panel {
-	const legend = "{{rank}} {{uuid}}"
-	return []panel{
 		timeline(24, about{
 			title: "Deviation of the slowest devices", unit: units.Short,
 			reads: "The " + mostLines + " that deviate most towards slower, in units of the peers' spread. DRAWorkloadStraggler fires above 4 for nine of 15 minutes.",

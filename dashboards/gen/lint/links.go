@@ -8,8 +8,7 @@ import (
 )
 
 // CheckLinks says which links between these dashboards lead nowhere, or name a
-// variable that the other does not have, which uids are given twice, and which boards
-// and boards of details are not one click from each other.
+// variable that the other does not have, and which uids are given twice.
 func CheckLinks(texts ...[]byte) ([]Problem, error) {
 	var boards []board
 	variables := map[string][]string{}
@@ -37,48 +36,8 @@ func CheckLinks(texts ...[]byte) ([]Problem, error) {
 				all = append(all, Problem{Rule: "link-uid", Panel: b.Title, Text: "no dashboard has uid " + uid})
 			}
 		}
-		if detailOf(b.UID) != "" {
-			all = append(all, detailProblems(b, boards)...)
-		}
 	}
 	return all, nil
-}
-
-// detailProblems: a board and its details link to each other above all panels, with the
-// time range and the variables. What is chosen on the board is chosen on its details:
-// these have no other variables to choose from. The board finds its details by their tag,
-// for they may be of a set that is not installed.
-func detailProblems(details board, boards []board) (all []Problem) {
-	say := func(about board, text string) {
-		all = append(all, Problem{Rule: "link-details", Panel: about.Title, Text: text})
-	}
-	at := slices.IndexFunc(boards, func(b board) bool { return b.UID == detailOf(details.UID) })
-	if at < 0 {
-		say(details, "there is no board "+detailOf(details.UID)+" that it has the details of")
-		return all
-	}
-	tag := boards[at].UID + "-details"
-	if !boards[at].leadsTo(func(l topLink) bool {
-		return l.Type == "dashboards" && slices.Equal(l.Tags, []string{tag}) && !l.AsDropdown
-	}) {
-		say(boards[at], "no link above its panels keeps time range and variables on the way to the tag "+tag)
-	}
-	if !slices.Contains(details.Tags, tag) {
-		say(details, "it has no tag "+tag+", by which "+boards[at].UID+" links to it")
-	}
-	if !details.leadsTo(func(l topLink) bool { return l.Type == "link" && l.URL == "/d/"+boards[at].UID }) {
-		say(details, "no link above its panels keeps time range and variables on the way to "+boards[at].UID)
-	}
-	for _, v := range details.Templating.List {
-		if v.Hide == 0 && !slices.Contains(boards[at].names(), v.Name) {
-			say(details, "its variable "+v.Name+" is not one of "+boards[at].UID)
-		}
-	}
-	return all
-}
-
-func (b board) leadsTo(goal func(topLink) bool) bool {
-	return slices.ContainsFunc(b.Links, func(l topLink) bool { return l.KeepTime && l.IncludeVars && goal(l) })
 }
 
 // reference is a link to another dashboard.

@@ -84,7 +84,6 @@ func rowsOf(n int) (all []any) {
 func screenBreakages() []breakage {
 	return []breakage{
 		{"board-size", "panels", panelsOf(maxPanels + 1)},
-		{"board-size", folded + "panels", panelsOf(maxPanels)},
 		{"board-size", "panels", rowsOf(maxRows + 1)},
 		{"board-first-screen", "panels.0.type", "row"},
 		{"board-first-screen", number + "type", "timeseries"},

@@ -8,7 +8,7 @@ import (
 )
 
 // These keep a dashboard one for people on call: its first screen answers its
-// question, and what is seldom needed is on a board of details.
+// question, and what is seldom needed is in rows that are folded.
 const (
 	maxPanels = 20
 	maxRows   = 3
@@ -16,30 +16,22 @@ const (
 	screen = 22
 )
 
-// detailOf is the uid of the board whose details a board has: dra-node of
-// dra-node-details, empty of dra-node.
-func detailOf(uid string) string {
-	parts := strings.SplitN(uid, "-", 3)
-	if len(parts) < 3 {
-		return ""
-	}
-	return parts[0] + "-" + parts[1]
-}
-
-// boardSize counts panels without the headings of rows. What a row repeats counts
-// once.
+// boardSize counts what is open: panels without the headings of rows, and rows.
 func boardSize(b board, say report) {
-	if n := len(b.all()); n > maxPanels {
-		say(b.Title, "it has %d panels; with more than %d, some belong on a board of details", n, maxPanels)
-	}
-	rows := 0
+	panels, rows := 0, 0
 	for _, p := range b.Panels {
-		if p.Type == "row" {
+		switch {
+		case p.Type != "row":
+			panels++
+		case !p.Collapsed:
 			rows++
 		}
 	}
+	if panels > maxPanels {
+		say(b.Title, "it has %d panels; with more than %d, some belong in folded rows", panels, maxPanels)
+	}
 	if rows > maxRows {
-		say(b.Title, "it has %d rows, and should have at most %d besides the first", rows, maxRows)
+		say(b.Title, "it has %d open rows, and should have at most %d besides the first", rows, maxRows)
 	}
 }
 
@@ -48,9 +40,6 @@ func boardSize(b board, say report) {
 func firstScreen(b board, say report) {
 	if len(b.Panels) == 0 || b.Panels[0].Type == "row" {
 		say(b.Title, "its first row has a heading")
-	}
-	if detailOf(b.UID) != "" {
-		return
 	}
 	for _, p := range b.Panels {
 		if p.Type == "row" {

@@ -28,7 +28,7 @@ func All() []Set {
 		{
 			Name:       Core,
 			Answers:    "claims, devices and workloads: what waits, fails, is idle or unhealthy, and what it costs",
-			Dashboards: []string{"claims", "claim", "allocation", "health", "node", "workload", "efficiency"},
+			Dashboards: []string{"overview", "claims", "claim", "allocation", "health", "node", "workload", "efficiency"},
 			Alerts: []string{
 				"DRAClaimPendingTooLong", "DRAAllocationFailing", "DRAPreparationStuck", "DRAClaimIdle", "DRAClaimStuckTerminating",
 				"DRAPodStuckTerminating", "DRAClaimOrphaned", "DRADeviceXIDFatal", "DRADeviceUnhealthy", "DRADeviceECCUncorrected",
@@ -71,15 +71,10 @@ func All() []Set {
 		{
 			Name:       "exporter",
 			Answers:    "the exporter itself: its pages, reads, pushes and access",
-			Dashboards: []string{"exporter", "exporter-details"},
+			Dashboards: []string{"exporter"},
 			Alerts: []string{
 				"DRAExporterStale", "DRAExporterPushFailing", "DRAExporterReloadFailed", "DRAExporterOversizedClaims", "DRAExporterSeriesDropped",
 			},
-		},
-		{
-			Name:       "details",
-			Answers:    "more panels for the dashboards of core",
-			Dashboards: []string{"claims-details", "claim-details", "allocation-details", "health-details", "node-details"},
 		},
 	}
 }

@@ -104,7 +104,7 @@ func TestEveryComponentIsCompared(t *testing.T) {
 // TestDashboardsKustomize: the dashboards of the chart are those that the
 // kustomizations of its sets create.
 func TestDashboardsKustomize(t *testing.T) {
-	for name, chosen := range map[string][]string{"core": {sets.Core}, "two": {sets.Core, "details"}} {
+	for name, chosen := range map[string][]string{"core": {sets.Core}, "two": {sets.Core, "capacity"}} {
 		want := map[string]object{}
 		for _, set := range chosen {
 			maps.Copy(want, kustomized(t, "dashboards/"+set))

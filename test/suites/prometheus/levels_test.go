@@ -41,7 +41,7 @@ func notLean() map[string]string {
 		"rules / requester:dra_claim_engine_active_ratio:avg5m": "dra_claim_engine_active_ratio is not exported",
 		"workload / Devices by rank":                            "dra_device_clock_hertz is not exported",
 		"rightsizing / Largest use of devices in the range":     "dra_claim_engine_active_ratio is not exported",
-		"claim-details / Engine activity":                       "dra_claim_engine_active_ratio is not exported",
+		"claim / Engine activity":                       "dra_claim_engine_active_ratio is not exported",
 		"claim-details / Throttling by reason":                  "dra_claim_throttled_seconds_total is not exported",
 		"node-details / PCIe":                                   "dra_device_pcie_*_bytes_total are not exported",
 		"node-details / Network":                                "dra_device_network_*_bytes_total are not exported",
