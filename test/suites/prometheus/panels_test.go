@@ -122,7 +122,7 @@ dra_devices{driver="d", pool="rack", state="free"} 9x60
 dra_devices{driver="d", pool="n", node="n", state="free"} 2x60
 dra_devices{driver="d", pool="m", node="m", state="free"} 3x60
 `, map[string]float64{`{driver="d"}`: 3}},
-		"an exporter beside its successor": {"dra-allocation-details", "Claims by state", "A", `
+		"an exporter beside its successor": {"dra-allocation", "Claims by state", "A", `
 dra_claims{instance="old", namespace="a", deviceclass="gpu", state="pending"} 3x60
 dra_claims{instance="new", namespace="a", deviceclass="gpu", state="pending"} 3x60
 dra_claims{instance="new", namespace="b", deviceclass="gpu", state="pending"} 1x60
@@ -151,7 +151,7 @@ job_instance:dra_exporter_started:last5m{instance="m"} _x58 3422
 device:dra_device_xid_errors:increase5m{node="n", uuid="u", xid="79"} _x58 1
 device:dra_device_xid_errors:increase5m{node="n", uuid="v", xid="79"} _x58 2
 `, map[string]float64{`{node="n", xid="79"}`: 3}},
-		"a device that was shared for a part of the time": {"dra-claim-details", "Busy share in the range", "A", `
+		"a device that was shared for a part of the time": {"dra-claim", "Busy share in the range", "A", `
 dra_claim_device_seconds_total{node="n", namespace="a", resourceclaim="c", uuid="u"} 0+60x60
 dra_claim_device_seconds_total{node="n", namespace="a", resourceclaim="c", uuid="v"} 0+60x60
 dra_claim_busy_seconds_total{node="n", namespace="a", resourceclaim="c", uuid="u", attribution="exclusive"} 0+15x60
