@@ -8,10 +8,11 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	otelconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/dra-exporter/dra-exporter/collector/trace"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
 )
 
 // Limits of external text, in bytes. A name in Kubernetes has at most 253
@@ -41,7 +42,7 @@ func newSpanBuilder(r *resource.Resource, version string) *spanBuilder {
 	)
 	return &spanBuilder{
 		tracer: provider.Tracer(scopeName,
-			oteltrace.WithInstrumentationVersion(version), oteltrace.WithSchemaURL(otelconv.SchemaURL)),
+			oteltrace.WithInstrumentationVersion(version), oteltrace.WithSchemaURL(semconv.SchemaURL)),
 		ended: ended,
 	}
 }
@@ -95,9 +96,9 @@ func identityAttributes(t *trace.Trace) []attribute.KeyValue {
 		key   attribute.Key
 		value string
 	}{
-		{keyNamespace, t.Claim.Namespace}, {keyClaimName, t.Claim.Name}, {keyClaimUID, t.Claim.UID},
-		{keyClass, t.Claim.Class},
-		{keyPodName, t.Pod.Name}, {keyPodUID, t.Pod.UID}, {keyNode, t.Pod.Node},
+		{semconv.K8SNamespaceNameKey, t.Claim.Namespace}, {naming.ResourceClaimName, t.Claim.Name}, {naming.ResourceClaimUID, t.Claim.UID},
+		{naming.DeviceClassName, t.Claim.Class},
+		{semconv.K8SPodNameKey, t.Pod.Name}, {semconv.K8SPodUIDKey, t.Pod.UID}, {semconv.K8SNodeNameKey, t.Pod.Node},
 	} {
 		if a.value != "" {
 			attributes = append(attributes, a.key.String(clean(a.value, nameLimit)))
@@ -110,7 +111,7 @@ func identityAttributes(t *trace.Trace) []attribute.KeyValue {
 // devices, and the number of omitted attempts.
 func appendRoot(attributes []attribute.KeyValue, t *trace.Trace) []attribute.KeyValue {
 	if t.Lost > 0 {
-		attributes = append(attributes, keyLost.Int(t.Lost))
+		attributes = append(attributes, naming.LostAttempts.Int(t.Lost))
 	}
 	if len(t.Claim.Devices) == 0 {
 		return attributes
@@ -119,17 +120,17 @@ func appendRoot(attributes []attribute.KeyValue, t *trace.Trace) []attribute.Key
 	for i, d := range t.Claim.Devices {
 		names[i] = clean(d.Driver+"/"+d.Pool+"/"+d.Name, nameLimit)
 	}
-	return append(attributes, keyDevices.StringSlice(names))
+	return append(attributes, naming.Devices.StringSlice(names))
 }
 
 // appendPhase appends the attributes that only the span of a phase has.
 func appendPhase(attributes []attribute.KeyValue, span *trace.Span) []attribute.KeyValue {
 	attributes = append(attributes,
-		keyPhase.String(clean(span.Phase, nameLimit)), keyAttempt.Int(max(span.Attempt, 1)))
-	attributes = appendTimestamp(attributes, &span.Begin, keyBeginBy, keyBeginError)
-	attributes = appendTimestamp(attributes, &span.End, keyEndBy, keyEndError)
+		naming.Phase.String(clean(span.Phase, nameLimit)), naming.PhaseAttempt.Int(max(span.Attempt, 1)))
+	attributes = appendTimestamp(attributes, &span.Begin, naming.BeginEvidence, naming.BeginError)
+	attributes = appendTimestamp(attributes, &span.End, naming.EndEvidence, naming.EndError)
 	if span.Failed != "" {
-		attributes = append(attributes, keyErrorType.String(clean(span.Failed, nameLimit)))
+		attributes = append(attributes, semconv.ErrorTypeKey.String(clean(span.Failed, nameLimit)))
 	}
 	return attributes
 }
@@ -150,10 +151,10 @@ func appendTimestamp(attributes []attribute.KeyValue, m *trace.Timestamp, key, o
 func addEvent(span oteltrace.Span, e *trace.SpanEvent) {
 	attributes := make([]attribute.KeyValue, 0, 2)
 	if e.Reason != "" {
-		attributes = append(attributes, keyReason.String(clean(e.Reason, nameLimit)))
+		attributes = append(attributes, naming.EventReason.String(clean(e.Reason, nameLimit)))
 	}
 	if e.Message != "" {
-		attributes = append(attributes, keyMessage.String(clean(e.Message, messageLimit)))
+		attributes = append(attributes, naming.EventMessage.String(clean(e.Message, messageLimit)))
 	}
 	span.AddEvent(clean(e.Name, nameLimit), oteltrace.WithTimestamp(e.At), oteltrace.WithAttributes(attributes...))
 }
@@ -220,26 +221,3 @@ func spanName(phase string) string {
 	}
 	return clean(phase, nameLimit)
 }
-
-// Keys of the attributes of spans and events. Those of Kubernetes without a
-// convention are named as in the naming of metrics.
-const (
-	keyNamespace  = otelconv.K8SNamespaceNameKey
-	keyPodName    = otelconv.K8SPodNameKey
-	keyPodUID     = otelconv.K8SPodUIDKey
-	keyNode       = otelconv.K8SNodeNameKey
-	keyErrorType  = otelconv.ErrorTypeKey
-	keyClaimName  = attribute.Key("k8s.resourceclaim.name")
-	keyClaimUID   = attribute.Key("k8s.resourceclaim.uid")
-	keyClass      = attribute.Key("k8s.deviceclass.name")
-	keyDevices    = attribute.Key("dra.devices")
-	keyLost       = attribute.Key("dra.attempts.lost")
-	keyPhase      = attribute.Key("dra.phase")
-	keyAttempt    = attribute.Key("dra.phase.attempt")
-	keyBeginBy    = attribute.Key("dra.phase.begin.evidence")
-	keyBeginError = attribute.Key("dra.phase.begin.error_seconds")
-	keyEndBy      = attribute.Key("dra.phase.end.evidence")
-	keyEndError   = attribute.Key("dra.phase.end.error_seconds")
-	keyReason     = attribute.Key("dra.event.reason")
-	keyMessage    = attribute.Key("dra.event.message")
-)

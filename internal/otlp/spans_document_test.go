@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
+	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
 	"github.com/dra-exporter/dra-exporter/test/fakes/metrictest"
 )
 
@@ -63,23 +65,23 @@ type spanAttribute struct {
 func spanAttributes() []spanAttribute {
 	const every, root, failed, events = "", "`" + rootSpanName + "`", "spans that failed", "events"
 	return []spanAttribute{
-		{keyNamespace, attribute.STRING, every, "namespace of the claim and the pod"},
-		{keyClaimName, attribute.STRING, every, "the claim"},
-		{keyClaimUID, attribute.STRING, every, "its UID"},
-		{keyClass, attribute.STRING, every, "its device class, or `multiple`; absent if it has none"},
-		{keyPodName, attribute.STRING, every, "the pod that uses the claim"},
-		{keyPodUID, attribute.STRING, every, "its UID"},
-		{keyNode, attribute.STRING, every, "the pod's node; absent if it was never bound"},
-		{keyDevices, attribute.STRINGSLICE, root, "what was allocated, as `driver/pool/device`; absent if nothing was"},
-		{keyLost, attribute.INT64, root, "number of omitted attempts in the middle; absent if none"},
-		{keyPhase, attribute.STRING, every, "the phase, as in the label `phase` of `dra_allocation_duration_seconds`; `ready` is the whole span"},
-		{keyAttempt, attribute.INT64, every, "number of the attempt: 1, more if the phase was repeated"},
-		{keyBeginBy, attribute.STRING, every, "evidence of the beginning: `watch` (observed live, exporter's clock) or `timestamp` (written by a server)"},
-		{keyBeginError, attribute.FLOAT64, every, "error of the beginning in seconds, in both directions; absent if it is milliseconds"},
-		{keyEndBy, attribute.STRING, every, "evidence of the end"},
-		{keyEndError, attribute.FLOAT64, every, "error of the end in seconds; absent if it is milliseconds"},
-		{keyErrorType, attribute.STRING, failed, "why the phase did not complete; the span's status is Error with a sentence"},
-		{keyReason, attribute.STRING, events, "the pending reason, or the failure: one of a closed set"},
-		{keyMessage, attribute.STRING, events, "the message of the component that reported it; absent if there is none"},
+		{semconv.K8SNamespaceNameKey, attribute.STRING, every, "namespace of the claim and the pod"},
+		{naming.ResourceClaimName, attribute.STRING, every, "the claim"},
+		{naming.ResourceClaimUID, attribute.STRING, every, "its UID"},
+		{naming.DeviceClassName, attribute.STRING, every, "its device class, or `multiple`; absent if it has none"},
+		{semconv.K8SPodNameKey, attribute.STRING, every, "the pod that uses the claim"},
+		{semconv.K8SPodUIDKey, attribute.STRING, every, "its UID"},
+		{semconv.K8SNodeNameKey, attribute.STRING, every, "the pod's node; absent if it was never bound"},
+		{naming.Devices, attribute.STRINGSLICE, root, "what was allocated, as `driver/pool/device`; absent if nothing was"},
+		{naming.LostAttempts, attribute.INT64, root, "number of omitted attempts in the middle; absent if none"},
+		{naming.Phase, attribute.STRING, every, "the phase, as in the label `phase` of `dra_allocation_duration_seconds`; `ready` is the whole span"},
+		{naming.PhaseAttempt, attribute.INT64, every, "number of the attempt: 1, more if the phase was repeated"},
+		{naming.BeginEvidence, attribute.STRING, every, "evidence of the beginning: `watch` (observed live, exporter's clock) or `timestamp` (written by a server)"},
+		{naming.BeginError, attribute.FLOAT64, every, "error of the beginning in seconds, in both directions; absent if it is milliseconds"},
+		{naming.EndEvidence, attribute.STRING, every, "evidence of the end"},
+		{naming.EndError, attribute.FLOAT64, every, "error of the end in seconds; absent if it is milliseconds"},
+		{semconv.ErrorTypeKey, attribute.STRING, failed, "why the phase did not complete; the span's status is Error with a sentence"},
+		{naming.EventReason, attribute.STRING, events, "the pending reason, or the failure: one of a closed set"},
+		{naming.EventMessage, attribute.STRING, events, "the message of the component that reported it; absent if there is none"},
 	}
 }

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ func TestTraceOfFailure(t *testing.T) {
 		if root["error.type"] != "pod_deleted" || second["error.type"] != "pod_deleted" || second["dra.phase.attempt"] != "2" {
 			t.Errorf("attributes %v and %v", root, second)
 		}
-		for _, key := range []string{"k8s.node.name", "k8s.deviceclass.name", "dra.devices", "dra.attempts.lost"} {
+		for _, key := range []string{"k8s.node.name", "dra.deviceclass.name", "dra.devices", "dra.attempts.lost"} {
 			if value, there := root[key]; there {
 				t.Errorf("%s is unknown and says %q", key, value)
 			}
@@ -92,7 +93,7 @@ func TestForeignBytesArrive(t *testing.T) {
 		spans := tracing.await(t, 10)
 		const good = "bad\uFFFD"
 		attributes := attributesOf(spans[0].GetAttributes())
-		for _, key := range []string{"k8s.namespace.name", "k8s.resourceclaim.name", "k8s.node.name", "error.type"} {
+		for _, key := range []string{"k8s.namespace.name", "dra.resourceclaim.name", "k8s.node.name", "error.type"} {
 			if attributes[key] != good {
 				t.Errorf("%s is %q, want %q", key, attributes[key], good)
 			}
@@ -103,7 +104,7 @@ func TestForeignBytesArrive(t *testing.T) {
 				t.Errorf("a text of %d bytes ends with %q", len(text), text[max(0, len(text)-8):])
 			}
 		}
-		if got := attributesOf(spans[5].GetAttributes())["k8s.resourceclaim.name"]; got != "claim-2" {
+		if got := attributesOf(spans[5].GetAttributes())["dra.resourceclaim.name"]; got != "claim-2" {
 			t.Errorf("beside it arrived %q", got)
 		}
 	})
@@ -125,6 +126,10 @@ func TestSpanWordsAreComplete(t *testing.T) {
 			seen[a.Key] = a.Value.Type()
 		}
 	}
+	conventions, err := os.ReadFile("naming/testdata/semconv-1.44.0.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	documented := map[attribute.Key]bool{}
 	for _, word := range spanAttributes() {
 		documented[word.key] = true
@@ -133,6 +138,9 @@ func TestSpanWordsAreComplete(t *testing.T) {
 		}
 		if word.meaning == "" {
 			t.Errorf("%s has no meaning", word.key)
+		}
+		if !strings.HasPrefix(string(word.key), "dra.") && !strings.Contains(string(conventions), "\nattribute "+string(word.key)+"\n") {
+			t.Errorf("%s is a name of neither this project nor the conventions", word.key)
 		}
 	}
 	for key := range seen {

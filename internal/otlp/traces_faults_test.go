@@ -21,7 +21,7 @@ func (r *tracing) exactly(t *testing.T, numbers ...int) {
 	t.Helper()
 	for i, span := range r.await(t, 5*len(numbers)) {
 		want := fmt.Sprintf("claim-%d", numbers[i/5])
-		if got := attributesOf(span.GetAttributes())["k8s.resourceclaim.name"]; got != want {
+		if got := attributesOf(span.GetAttributes())["dra.resourceclaim.name"]; got != want {
 			t.Fatalf("span %d is of %s, want %s", i, got, want)
 		}
 	}

@@ -252,7 +252,7 @@ func checkSpans(t *testing.T, offered *trace.Trace, spans []*tracepb.Span) {
 		if span.GetKind() != tracepb.Span_SPAN_KIND_INTERNAL || span.GetFlags()&1 == 0 {
 			t.Errorf("%s: kind %v, flags %b", want.Phase, span.GetKind(), span.GetFlags())
 		}
-		if got := attributesOf(span.GetAttributes())["dra.phase"]; got != want.Phase {
+		if got := attributesOf(span.GetAttributes())["dra.phase.name"]; got != want.Phase {
 			t.Errorf("span %d is of phase %q, want %q", i, got, want.Phase)
 		}
 		if len(span.GetEvents()) != len(want.Events) {
@@ -274,8 +274,8 @@ func TestSpanWords(t *testing.T) {
 		t.Errorf("names %q, want %q", names, want)
 	}
 	identity := map[string]string{
-		"k8s.namespace.name": "team-a", "k8s.resourceclaim.name": "claim-1", "k8s.resourceclaim.uid": "claim-uid-1",
-		"k8s.deviceclass.name": "gpu.example.com", "k8s.pod.name": "pod-1", "k8s.pod.uid": "pod-uid-1", "k8s.node.name": "node-1",
+		"k8s.namespace.name": "team-a", "dra.resourceclaim.name": "claim-1", "dra.resourceclaim.uid": "claim-uid-1",
+		"dra.deviceclass.name": "gpu.example.com", "k8s.pod.name": "pod-1", "k8s.pod.uid": "pod-uid-1", "k8s.node.name": "node-1",
 		"dra.phase.attempt": "1", "dra.phase.end.evidence": "watch",
 	}
 	with := func(more map[string]string) map[string]string {
@@ -284,10 +284,10 @@ func TestSpanWords(t *testing.T) {
 		return all
 	}
 	for i, want := range []map[string]string{
-		with(map[string]string{"dra.phase": "ready", "dra.phase.begin.evidence": "timestamp", "dra.phase.begin.error_seconds": "1",
+		with(map[string]string{"dra.phase.name": "ready", "dra.phase.begin.evidence": "timestamp", "dra.phase.begin.error_seconds": "1",
 			"dra.devices": "[gpu.example.com/node-1/gpu-0 gpu.example.com/node-1/gpu-1]"}),
-		with(map[string]string{"dra.phase": "allocation", "dra.phase.begin.evidence": "timestamp", "dra.phase.begin.error_seconds": "1"}),
-		with(map[string]string{"dra.phase": "scheduling", "dra.phase.begin.evidence": "watch"}),
+		with(map[string]string{"dra.phase.name": "allocation", "dra.phase.begin.evidence": "timestamp", "dra.phase.begin.error_seconds": "1"}),
+		with(map[string]string{"dra.phase.name": "scheduling", "dra.phase.begin.evidence": "watch"}),
 	} {
 		if got := attributesOf(spans[i].GetAttributes()); !maps.Equal(got, want) {
 			t.Errorf("attributes of %s:\n got %v\nwant %v", names[i], got, want)

@@ -98,7 +98,7 @@ func (k subjectKind) rules() []attributeRule {
 	case deviceSubject:
 		return []attributeRule{node, device, {key: hwParent, label: "parent_uuid"}}
 	case claimSubject:
-		return []attributeRule{node, namespace, {key: claimName, label: "resourceclaim"}, device}
+		return []attributeRule{node, namespace, {key: ResourceClaimName, label: "resourceclaim"}, device}
 	default:
 		return []attributeRule{node, namespace, {key: k8sPodName, label: "pod"}, device}
 	}
@@ -149,8 +149,10 @@ func (c *convention) rule(label string) attributeRule {
 	return attributeRule{key: attribute.Key(label)}
 }
 
-// Attributes of the conventions about hardware, version 1.43.0.
+// Attributes of the conventions.
 const (
+	k8sNamespaceName   attribute.Key = "k8s.namespace.name"
+	k8sPodName         attribute.Key = "k8s.pod.name"
 	hwID               attribute.Key = "hw.id"
 	hwParent           attribute.Key = "hw.parent"
 	hwType             attribute.Key = "hw.type"
@@ -164,12 +166,6 @@ const (
 	hwGPUTask          attribute.Key = "hw.gpu.task"
 	networkIODirection attribute.Key = "network.io.direction"
 	errorType          attribute.Key = "error.type"
-)
-
-// Attributes that no convention defines yet.
-const (
-	draLink attribute.Key = "dra.link" // that transferred the bytes: pcie, nvlink
-	draPort attribute.Key = "dra.port" // of a network device
 )
 
 // hardwareTargets are the metrics of hw.*, with those facts of a device that the
@@ -234,17 +230,17 @@ func hardwareTargets() []semConvMetric {
 		}},
 		{"hw.network.up", upDownCounterInstrument, "1", network, "1 if the port's link is active", []convention{{
 			family: metric.DeviceNetworkLinkState, derivedFrom: "`dra_device_network_link_state{state=\"active\"}`",
-			rules:  []attributeRule{{key: draPort, label: "port"}, {label: "state", only: "active"}},
+			rules:  []attributeRule{{key: port, label: "port"}, {label: "state", only: "active"}},
 			derive: func(active float64, _ *subject) (float64, bool) { return active, true },
 		}}},
 	}
 }
 
 // direction are the rules of a counter of transferred bytes.
-func direction(link, direction string) []attributeRule {
+func direction(medium, direction string) []attributeRule {
 	rules := []attributeRule{{key: networkIODirection, constant: direction}}
-	if link != "" {
-		rules = append(rules, attributeRule{key: draLink, constant: link})
+	if medium != "" {
+		rules = append(rules, attributeRule{key: link, constant: medium})
 	}
 	return rules
 }
@@ -267,27 +263,17 @@ func engineTask() attributeRule {
 	}}
 }
 
-// Attributes about Kubernetes. Those of claims are this project's.
-const (
-	k8sNamespaceName  attribute.Key = "k8s.namespace.name"
-	k8sPodName        attribute.Key = "k8s.pod.name"
-	claimName         attribute.Key = "k8s.resourceclaim.name"
-	claimUID          attribute.Key = "k8s.resourceclaim.uid"
-	draAttribution    attribute.Key = "dra.attribution"
-	draThrottleReason attribute.Key = "dra.throttle.reason"
-)
-
-// claimTargets are the metrics of k8s.*, about the use of devices by claims and pods.
+// claimTargets are the metrics about the use of devices by claims and pods.
 func claimTargets() []semConvMetric {
 	hold := func(family string, rules ...attributeRule) convention {
 		return convention{family: family, subject: claimSubject, rules: rules}
 	}
 	account := func(family string, rules ...attributeRule) convention {
-		return hold(family, append(rules, attributeRule{key: draAttribution, label: "attribution"})...)
+		return hold(family, append(rules, attributeRule{key: attribution, label: "attribution"})...)
 	}
 	pod := func(family string) convention { return convention{family: family, subject: podSubject} }
 	claim := func(name string, kind instrument, unit, help string, families ...convention) semConvMetric {
-		return semConvMetric{"k8s.resourceclaim.device." + name, kind, unit, []attribute.Key{claimUID}, help, families}
+		return semConvMetric{ownClaimMetric + name, kind, unit, []attribute.Key{ResourceClaimUID}, help, families}
 	}
 	return []semConvMetric{
 		claim("count", upDownCounterInstrument, "{device}", "1 while the claim holds the device", hold(metric.ClaimHeld)),
@@ -301,7 +287,7 @@ func claimTargets() []semConvMetric {
 		claim("execution_idle.energy", counterInstrument, "J", "Energy beyond idle power in the time in which the device computed nothing, while the claim held it",
 			account(metric.ClaimExecutionIdleJoules)),
 		claim("throttled.time", counterInstrument, "s", "Time during which the device was throttled while the claim held it, by reason",
-			account(metric.ClaimThrottledSeconds, attributeRule{key: draThrottleReason, label: "reason"})),
+			account(metric.ClaimThrottledSeconds, attributeRule{key: throttleReason, label: "reason"})),
 		claim("utilization", gaugeInstrument, "1", "Share of time in which the device, or one of its engines, was active for the claim",
 			account(metric.ClaimUtilizationRatio, attributeRule{key: hwGPUTask, constant: generalTask}), account(metric.ClaimEngineActiveRatio, engineTask())),
 		claim("memory.usage", upDownCounterInstrument, "By", "Device memory used by the claim", account(metric.ClaimMemoryUsedBytes)),
@@ -313,8 +299,8 @@ func claimTargets() []semConvMetric {
 			account(metric.ClaimNVLinkReceiveBytes, direction("nvlink", "receive")...), account(metric.ClaimNVLinkTransmitBytes, direction("nvlink", "transmit")...)),
 		claim("network.io", counterInstrument, "By", "Bytes that the network device received and transmitted while the claim held it",
 			account(metric.ClaimNetworkReceiveBytes, direction("", "receive")...), account(metric.ClaimNetworkTransmitBytes, direction("", "transmit")...)),
-		{"k8s.pod.device.utilization", gaugeInstrument, "1", nil, "Utilization of the device by the pod's processes", []convention{pod(metric.PodUtilizationRatio)}},
-		{"k8s.pod.device.memory.usage", upDownCounterInstrument, "By", nil, "Device memory used by the pod's processes", []convention{pod(metric.PodMemoryUsedBytes)}},
+		{ownPodMetric + "utilization", gaugeInstrument, "1", nil, "Utilization of the device by the pod's processes", []convention{pod(metric.PodUtilizationRatio)}},
+		{ownPodMetric + "memory.usage", upDownCounterInstrument, "By", nil, "Device memory used by the pod's processes", []convention{pod(metric.PodMemoryUsedBytes)}},
 	}
 }
 

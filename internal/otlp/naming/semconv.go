@@ -25,8 +25,8 @@ type SemConv struct {
 	plain    []metric.Row // for others; reused by the next call
 }
 
-// NewSemConv returns the naming by semantic conventions, version 1.43.0 of hw.*
-// and this project's additions for claims. The node is a resource attribute, not
+// NewSemConv returns the naming by semantic conventions, with this
+// project's names for what they lack. The node is a resource attribute, not
 // an attribute of points.
 func NewSemConv() *SemConv {
 	s := &SemConv{

@@ -165,9 +165,9 @@ func TestSemconvOfARecreatedClaim(t *testing.T) {
 		turn++
 		rows := labels.rowsOf(t, text, start)
 		for _, m := range naming.Metrics(rows, parseNode(rows), semconvTime.Add(time.Duration(turn)*time.Minute)) {
-			if m.Name == "k8s.resourceclaim.device.energy" {
+			if m.Name == "dra.resourceclaim.device.energy" {
 				p := semconvPoints(m)[0]
-				uid, _ := p.Attributes.Value(claimUID)
+				uid, _ := p.Attributes.Value(ResourceClaimUID)
 				return fmt.Sprintf("%s %v %t", uid.AsString(), p.Value, p.StartTime.Equal(start))
 			}
 		}

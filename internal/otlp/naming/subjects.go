@@ -118,7 +118,7 @@ func (s *subjects) observe(node *model.Node, at time.Time) {
 	for _, claim := range node.Claims {
 		c := lookup(s.claims, claimKey{metric.Bounded(claim.Ref.Namespace), metric.Bounded(claim.Ref.Name)}, s.generation)
 		version := c.version
-		if c.set(claimUID, claim.UID); c.version != version && c.firstSeen < s.generation {
+		if c.set(ResourceClaimUID, claim.UID); c.version != version && c.firstSeen < s.generation {
 			c.recreated = at
 		}
 	}

@@ -146,7 +146,7 @@ func wholeTrace(u user, all []receivedSpan, phases ...string) (root receivedSpan
 	at := root.begin
 	for _, phase := range phases {
 		s := byPhase[phase]
-		if s.parent != root.id || s.attributes["dra.phase"] != phase {
+		if s.parent != root.id || s.attributes["dra.phase.name"] != phase {
 			return receivedSpan{}, nil, fmt.Errorf("the span of %s has the parent %s: %v", phase, s.parent, s)
 		}
 		if early := at.Sub(s.begin); early < 0 || early > maxOverlap || s.end.Before(s.begin) {

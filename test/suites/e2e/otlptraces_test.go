@@ -120,7 +120,7 @@ func (w *tracing) checkAttributes(t *testing.T, pod string, s receivedSpan) {
 	t.Helper()
 	for key, want := range map[string]any{
 		"k8s.namespace.name": "traces", "k8s.pod.name": pod,
-		"k8s.pod.uid": w.users[pod].pod, "k8s.resourceclaim.uid": w.users[pod].claim,
+		"k8s.pod.uid": w.users[pod].pod, "dra.resourceclaim.uid": w.users[pod].claim,
 	} {
 		if s.attributes[key] != want {
 			t.Errorf("%s of %s says that %s is %v, not %v", s.name, pod, key, s.attributes[key], want)

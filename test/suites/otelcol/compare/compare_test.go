@@ -123,13 +123,13 @@ func TestSemantic(t *testing.T) {
 		`hw.power{hw.id="a"}`:               {kind: gauge, unit: "W"},
 		`hw.power{hw.id="b",hw.parent="a"}`: {kind: gauge, unit: "W"},
 		`hw.energy{hw.id="a"}`:              {kind: counter, unit: "J"},
-		`k8s.resourceclaim.device.held.time{hw.id="a",k8s.namespace.name="x",k8s.resourceclaim.name="y"}`: {kind: counter, unit: "s"},
+		`dra.resourceclaim.device.held.time{dra.resourceclaim.name="y",hw.id="a",k8s.namespace.name="x"}`: {kind: counter, unit: "s"},
 	} {
 		if got := spelled[key]; got.kind != want.kind || got.unit != want.unit {
 			t.Errorf("%s is a %s in %q", key, got.kind, got.unit)
 		}
 	}
-	point := series{metric: "k8s.resourceclaim.device.held.time", attributes: attributes{"hw.id": "a", "k8s.resourceclaim.uid": "u"}}
+	point := series{metric: "dra.resourceclaim.device.held.time", attributes: attributes{"hw.id": "a", "dra.resourceclaim.uid": "u"}}
 	if plain, row := n.plain(point); !row || plain.attributes.String() != `{hw.id="a"}` {
 		t.Errorf("without what is of other rows it is %s", plain.key())
 	}
