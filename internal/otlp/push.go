@@ -108,8 +108,12 @@ func newResource(ctx context.Context, identity Identity, user []attribute.KeyVal
 	if identity.Node != "" {
 		attributes = append(attributes, semconv.K8SNodeName(identity.Node))
 	}
-	return resource.New(ctx, resource.WithSchemaURL(semconv.SchemaURL), resource.WithTelemetrySDK(),
-		resource.WithAttributes(append(attributes, user...)...))
+	described, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(append(attributes, user...)...))
+	if err != nil {
+		return nil, err
+	}
+	// The SDK describes itself by an older version, in which its attributes are the same.
+	return resource.NewWithAttributes(naming.SchemaURL, described.Attributes()...), nil
 }
 
 // Run pushes until ctx ends, and then the newest metrics and the queued traces

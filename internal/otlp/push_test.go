@@ -80,7 +80,7 @@ func TestSaysWhoPushes(t *testing.T) {
 	if agent := p.collector.Requests()[0].Header.Get("User-Agent"); !strings.HasPrefix(agent, "dra-exporter/1.2.3") {
 		t.Errorf("the user agent is %q", agent)
 	}
-	if pushed.GetSchemaUrl() != "https://opentelemetry.io/schemas/1.43.0" {
+	if pushed.GetSchemaUrl() != "https://opentelemetry.io/schemas/1.44.0" {
 		t.Errorf("the schema is %q", pushed.GetSchemaUrl())
 	}
 }

@@ -42,7 +42,7 @@ func newSpanBuilder(r *resource.Resource, version string) *spanBuilder {
 	)
 	return &spanBuilder{
 		tracer: provider.Tracer(scopeName,
-			oteltrace.WithInstrumentationVersion(version), oteltrace.WithSchemaURL(semconv.SchemaURL)),
+			oteltrace.WithInstrumentationVersion(version), oteltrace.WithSchemaURL(naming.SchemaURL)),
 		ended: ended,
 	}
 }

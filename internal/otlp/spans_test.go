@@ -14,6 +14,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/trace"
+	"github.com/dra-exporter/dra-exporter/internal/otlp/naming"
 )
 
 // failedTrace is a trace that failed in its second allocation, has lost events,
@@ -108,6 +109,20 @@ func TestForeignBytesArrive(t *testing.T) {
 			t.Errorf("beside it arrived %q", got)
 		}
 	})
+}
+
+// The resource of spans, which the SDK merges with the environment's, keeps its schema.
+func TestSpansSchema(t *testing.T) {
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "team=ml")
+	described, err := newResource(t.Context(), Identity{Instance: "cluster"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, span := range newSpanBuilder(described, "").spans([]trace.Trace{lifecycle(1)}) {
+		if of, scope := span.Resource().SchemaURL(), span.InstrumentationScope().SchemaURL; of != naming.SchemaURL || scope != naming.SchemaURL {
+			t.Errorf("%s: the schema of the resource is %q, that of the scope %q", span.Name(), of, scope)
+		}
+	}
 }
 
 // The table of attributes and what spans have are the same.

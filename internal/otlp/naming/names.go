@@ -2,6 +2,9 @@ package naming
 
 import "go.opentelemetry.io/otel/attribute"
 
+// SchemaURL names the version of the semantic conventions that all names follow.
+const SchemaURL = "https://opentelemetry.io/schemas/1.44.0"
+
 // ownNamespace begins every name that the conventions do not define. It is no namespace of
 // theirs, in which they could define the name with another meaning.
 // https://opentelemetry.io/docs/specs/semconv/general/naming/#recommendations-for-application-developers
