@@ -168,7 +168,7 @@ const (
 	errorType          attribute.Key = "error.type"
 )
 
-// hardwareTargets are the metrics of hw.*, with those facts of a device that the
+// hardwareTargets are the metrics about devices, with those facts of a device that the
 // conventions list for each.
 func hardwareTargets() []semConvMetric {
 	gpu := []attribute.Key{hwVendor, hwModel, hwDriverVersion}
@@ -195,13 +195,15 @@ func hardwareTargets() []semConvMetric {
 			state("degraded", "it is 1, and a row of `dra_device_health_signal_info` is a warning"),
 			state("failed", "it is 0"),
 		}},
-		{"hw.errors", counterInstrument, "{error}", component, "Errors of the device, by type", []convention{
-			device(metric.DeviceXIDErrors, attributeRule{key: errorType, label: "xid", prefix: "xid_"}),
-			device(metric.DeviceECCErrors, attributeRule{key: errorType, label: "severity", prefix: "ecc_"}),
-			device(metric.DevicePCIeReplays, attributeRule{key: errorType, constant: "pcie_replay"}),
-			device(metric.DeviceNVLinkErrors, attributeRule{key: errorType, label: "kind", prefix: "nvlink_"}),
-			device(metric.DeviceXgmiErrors, attributeRule{key: errorType, label: "severity", prefix: "xgmi_"}),
+		{"hw.errors", counterInstrument, "{error}", component, "Errors of the device, by type: of a GPU, corrected or uncorrected", []convention{
+			device(metric.DeviceECCErrors, attributeRule{key: errorKind, constant: "ecc"}, attributeRule{key: errorType, label: "severity"}),
+			device(metric.DeviceXgmiErrors, attributeRule{key: errorKind, constant: "xgmi"}, attributeRule{key: errorType, label: "severity"}),
+			device(metric.DevicePCIeReplays, attributeRule{key: errorKind, constant: "pcie_replay"}, attributeRule{key: errorType, constant: "corrected"}),
 			device(metric.DeviceNetworkErrors, attributeRule{key: errorType, label: "kind", prefix: "network_"}),
+		}},
+		{ownDeviceMetric + "errors", counterInstrument, "{error}", component, "Errors of the device that are not known to be corrected or uncorrected, by kind", []convention{
+			device(metric.DeviceXIDErrors, attributeRule{key: errorKind, label: "xid", prefix: "xid_"}),
+			device(metric.DeviceNVLinkErrors, attributeRule{key: errorKind, label: "kind", prefix: "nvlink_"}),
 		}},
 		{"hw.energy", counterInstrument, "J", component, "Energy drawn by the device", []convention{device(metric.DeviceEnergyJoules)}},
 		{"hw.power", gaugeInstrument, "W", component, "Power drawn by the device", []convention{device(metric.DevicePowerWatts)}},

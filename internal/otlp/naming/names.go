@@ -20,8 +20,9 @@ const (
 
 	// Of points.
 	attribution    attribute.Key = ownNamespace + "attribution"
-	link           attribute.Key = ownNamespace + "link" // that transferred the bytes: pcie, nvlink
-	port           attribute.Key = ownNamespace + "port" // of a network device
+	errorKind      attribute.Key = ownNamespace + "error.kind" // ecc, xid_79 and so on: what was counted
+	link           attribute.Key = ownNamespace + "link"       // that transferred the bytes: pcie, nvlink
+	port           attribute.Key = ownNamespace + "port"       // of a network device
 	throttleReason attribute.Key = ownNamespace + "throttle.reason"
 
 	// Of spans and their events.
@@ -40,6 +41,7 @@ const (
 // Beginnings of the names of metrics that the conventions do not define. With underscores
 // and a unit, as in Prometheus, they are no family of a role.
 const (
-	ownClaimMetric = ownNamespace + "resourceclaim.device."
-	ownPodMetric   = ownNamespace + "pod.device."
+	ownDeviceMetric = ownNamespace + "device."
+	ownClaimMetric  = ownNamespace + "resourceclaim.device."
+	ownPodMetric    = ownNamespace + "pod.device."
 )

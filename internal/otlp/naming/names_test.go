@@ -56,7 +56,7 @@ func (n conventionNames) isReserved(name string) bool {
 // ownAttributes are the attributes of names.go.
 func ownAttributes() []attribute.Key {
 	return []attribute.Key{
-		ResourceClaimName, ResourceClaimUID, DeviceClassName, attribution, link, port, throttleReason,
+		ResourceClaimName, ResourceClaimUID, DeviceClassName, attribution, errorKind, link, port, throttleReason,
 		Devices, LostAttempts, Phase, PhaseAttempt, BeginEvidence, BeginError, EndEvidence, EndError, EventReason, EventMessage,
 	}
 }

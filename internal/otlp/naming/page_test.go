@@ -231,10 +231,27 @@ func TestSemconvOfKnownPages(t *testing.T) {
 	naming, count := NewSemConv(), 0
 	for name, rows := range knownPages(t) {
 		made := naming.Metrics(rows, parseNode(rows), semconvTime)
-		t.Run(name, func(t *testing.T) { checkSemconv(t, rows, made, semconvTime) })
+		t.Run(name, func(t *testing.T) {
+			checkSemconv(t, rows, made, semconvTime)
+			checkErrors(t, made)
+		})
 		count += len(rows)
 	}
 	if count < 2000 {
 		t.Errorf("only %d rows on the pages", count)
+	}
+}
+
+// checkErrors: errors of a GPU are corrected or uncorrected.
+func checkErrors(t *testing.T, made []metricdata.Metrics) {
+	t.Helper()
+	for _, m := range made {
+		for _, p := range semconvPoints(m) {
+			hardware, _ := p.Attributes.Value(hwType)
+			class, _ := p.Attributes.Value(errorType)
+			if m.Name == "hw.errors" && hardware.AsString() == "gpu" && !slices.Contains([]string{"corrected", "uncorrected"}, class.AsString()) {
+				t.Errorf("a GPU has errors of type %q", class.AsString())
+			}
+		}
 	}
 }
