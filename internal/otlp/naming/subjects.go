@@ -27,6 +27,7 @@ type subject struct {
 
 	memorySize float64 // of a device in this generation, in bytes; 0: unknown
 	warning    bool    // a device has one in this generation
+	predicted  bool    // a device has a warning that predicts a failure
 }
 
 // start is the start time of a counter of the subject. A claim that is recreated
@@ -40,16 +41,30 @@ func (s *subject) start(start time.Time) time.Time {
 	return start
 }
 
+// Values of hw.state.
+const (
+	stateOK               = "ok"
+	stateDegraded         = "degraded"
+	statePredictedFailure = "predicted_failure"
+	stateFailed           = "failed"
+)
+
+// predictiveSignal is the warning that predicts a failure: Xid 92, single-bit ECC errors at
+// a high rate. Other warnings are about the present.
+const predictiveSignal = "xid_92"
+
 // state is a device's hw.status, by whether its hardware is healthy (1) or not (0): a
-// healthy device with a warning is degraded.
+// healthy device with a warning is degraded, or a GPU is predicted to fail.
 func (s *subject) state(healthy float64) string {
 	switch {
 	case healthy == 0:
-		return "failed"
+		return stateFailed
+	case s.predicted && s.facts[hwType] == typeGPU:
+		return statePredictedFailure
 	case s.warning:
-		return "degraded"
+		return stateDegraded
 	default:
-		return "ok"
+		return stateOK
 	}
 }
 
@@ -142,13 +157,20 @@ func (s *subject) observeDevice(d *model.Device) {
 		switch reading := &d.Readings[i]; {
 		case reading.Quantity == device.MemorySize && d.Fresh:
 			s.memorySize = reading.Value
-			s.inferType("gpu")
+			s.inferType(typeGPU)
 		case reading.Quantity == device.NetworkReceive, reading.Quantity == device.NetworkLinks && d.Fresh:
-			s.inferType("network")
+			s.inferType(typeNetwork)
 		}
 	}
 	s.warning = slices.ContainsFunc(d.Signals, func(signal model.Signal) bool { return !signal.Critical })
+	s.predicted = slices.ContainsFunc(d.Signals, func(signal model.Signal) bool { return signal.Name == predictiveSignal })
 }
+
+// Values of hw.type.
+const (
+	typeGPU     = "gpu"
+	typeNetwork = "network"
+)
 
 // sourceType is the hw.type of a source's devices; empty if it reads devices
 // of several types.
@@ -156,9 +178,9 @@ func sourceType(source string) string {
 	row, _ := vendors.SourceByName(source)
 	switch row.Kind {
 	case vendors.GPU:
-		return "gpu"
+		return typeGPU
 	case vendors.Network:
-		return "network"
+		return typeNetwork
 	default:
 		return ""
 	}
@@ -171,7 +193,7 @@ func (s *subjects) evict() {
 		if d.lastSeen != s.generation {
 			delete(s.devices, uuid)
 		}
-		d.memorySize, d.warning = 0, false
+		d.memorySize, d.warning, d.predicted = 0, false, false
 	}
 	for key, c := range s.claims {
 		if c.lastSeen != s.generation {
