@@ -270,13 +270,16 @@ func engineTask() attributeRule {
 	}}
 }
 
+// attributionRule is the rule of the label attribution, which most families of claims have.
+func attributionRule() attributeRule { return attributeRule{key: attribution, label: "attribution"} }
+
 // claimTargets are the metrics about the use of devices by claims and pods.
 func claimTargets() []semConvMetric {
 	hold := func(family string, rules ...attributeRule) convention {
 		return convention{family: family, subject: claimSubject, rules: rules}
 	}
 	account := func(family string, rules ...attributeRule) convention {
-		return hold(family, append(rules, attributeRule{key: attribution, label: "attribution"})...)
+		return hold(family, append(rules, attributionRule())...)
 	}
 	pod := func(family string) convention { return convention{family: family, subject: podSubject} }
 	claim := func(name string, kind instrument, unit, help string, families ...convention) semConvMetric {

@@ -79,23 +79,28 @@ func TestConventionsOfClaims(t *testing.T) {
 }
 
 // document writes Markdown: the metrics, the attributes that all points about a
-// subject have, the families with the attributes that distinguish them, and the
+// subject have if the family has the label, the families with the attributes that distinguish them, and the
 // derived metrics.
 func document(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprint(out, "| metric | kind | unit | from info rows | meaning |\n|---|---|---|---|---|\n")
+	fmt.Fprint(out, "| metric | kind | unit | from info rows |\n|---|---|---|---|\n")
 	for _, t := range targets() {
-		fmt.Fprintf(out, "| `%s` | %s | `%s` | %s | %s |\n", t.name, t.kind, t.unit, quoted(Facts(t.name)), t.help)
+		fmt.Fprintf(out, "| `%s` | %s | `%s` | %s |\n", t.name, t.kind, t.unit, quoted(Facts(t.name)))
 	}
 	fmt.Fprint(out, "\n| families | attributes of all |\n|---|---|\n")
 	for kind, prefix := range [...]string{deviceSubject: "dra_device_", claimSubject: "dra_claim_", podSubject: "dra_pod_"} {
-		fmt.Fprintf(out, "| `%s…` | %s |\n", prefix, spellings(subjectKind(kind).rules()))
+		rules := subjectKind(kind).rules()
+		if subjectKind(kind) == claimSubject {
+			rules = append(rules, attributionRule())
+		}
+		fmt.Fprintf(out, "| `%s…` | %s |\n", prefix, spellings(rules))
 	}
 	fmt.Fprint(out, "\n| family | metric | additional attributes |\n|---|---|---|\n")
 	for _, t := range targets() {
 		for _, c := range t.families {
 			if c.derive == nil {
-				fmt.Fprintf(out, "| `%s` | `%s` | %s |\n", c.family, t.name, spellings(c.rules))
+				rules := slices.DeleteFunc(c.rules, func(r attributeRule) bool { return r.key == attribution })
+				fmt.Fprintf(out, "| `%s` | `%s` | %s |\n", c.family, t.name, spellings(rules))
 			}
 		}
 	}
