@@ -182,23 +182,18 @@ func hardwareTargets() []semConvMetric {
 		return convention{
 			family: metric.DeviceHealthy, derivedFrom: when, rules: []attributeRule{{label: "by", only: "hardware"}, {key: hwState, constant: name}},
 			derive: func(healthy float64, d *subject) (float64, bool) {
-				switch {
-				case name == statePredictedFailure && d.facts[hwType] != typeGPU:
-					return 0, false // a state of GPUs alone
-				case d.state(healthy) == name:
+				if d.state(healthy) == name {
 					return 1, true
-				default:
-					return 0, true
 				}
+				return 0, true
 			},
 		}
 	}
 	return []semConvMetric{
 		{"hw.status", upDownCounterInstrument, "1", component, "Operational state of the device as reported by the hardware: 1 for the current state, 0 for the others", []convention{
-			state(stateOK, "`dra_device_healthy{by=\"hardware\"}` is 1, and no signal is a warning"),
-			state(stateDegraded, "it is 1, and a row of `dra_device_health_signal_info` is a warning"),
-			state(statePredictedFailure, "it is 1, and a warning of a GPU is `"+predictiveSignal+"`: corrected memory errors at a high rate"),
-			state(stateFailed, "it is 0"),
+			state("ok", "`dra_device_healthy{by=\"hardware\"}` is 1, and no signal is a warning"),
+			state("degraded", "it is 1, and a row of `dra_device_health_signal_info` is a warning"),
+			state("failed", "it is 0"),
 		}},
 		{"hw.errors", counterInstrument, "{error}", component, "Errors of the device, by type: of a GPU, corrected or uncorrected", []convention{
 			device(metric.DeviceECCErrors, attributeRule{key: errorKind, constant: "ecc"}, attributeRule{key: errorType, label: "severity"}),

@@ -2,8 +2,6 @@ package naming
 
 import (
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -145,31 +143,16 @@ func TestSemconvStatus(t *testing.T) {
 		return fmt.Sprintf("dra_device_healthy{%s,by=%q} %d\n", gpuLabels, by, value)
 	}
 	warning := `dra_device_health_signal_info{` + gpuLabels + `,signal="xid_63",severity="warning"} 1` + "\n"
-	prediction := strings.ReplaceAll(warning, "xid_63", predictiveSignal)
 	for _, step := range []struct{ text, want string }{
 		{word("hardware", 1), "ok"},
 		{word("hardware", 1) + warning, "degraded"},
-		{word("hardware", 1) + warning + prediction, "predicted_failure"},
 		{word("hardware", 0) + warning, "failed"},
-		{word("hardware", 0) + prediction, "failed"},
 		{word("hardware", 1) + word("driver", 0), "ok"},
 		{word("driver", 0) + warning, ""},
 	} {
 		if got := state(step.text); got != step.want {
 			t.Errorf("state %q, want %q, with\n%s", got, step.want, step.text)
 		}
-	}
-}
-
-// The signal that predicts a failure is a warning of the node role, by its generated document.
-func TestSemconvPrediction(t *testing.T) {
-	document, err := os.ReadFile("../../../docs/health.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	code := strings.TrimPrefix(predictiveSignal, "xid_")
-	if !regexp.MustCompile(`(?m)^\| ` + code + ` \| \w+ \| warning \|`).Match(document) {
-		t.Errorf("Xid %s is no warning", code)
 	}
 }
 
@@ -286,7 +269,7 @@ dra_device_health_signal_info{`+gpuLabels+`,signal="xid_63",severity="warning"} 
 			t.Errorf("without info rows there is %s", line)
 		}
 	}
-	if points != 8 {
-		t.Errorf("%d points, want those of energy, memory, health and states", points)
+	if points != 7 {
+		t.Errorf("%d points, want those of energy, memory, health and state", points)
 	}
 }

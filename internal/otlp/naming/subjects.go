@@ -27,7 +27,6 @@ type subject struct {
 
 	memorySize float64 // of a device in this generation, in bytes; 0: unknown
 	warning    bool    // a device has one in this generation
-	predicted  bool    // a device has a warning that predicts a failure
 }
 
 // start is the start time of a counter of the subject. A claim that is recreated
@@ -41,30 +40,16 @@ func (s *subject) start(start time.Time) time.Time {
 	return start
 }
 
-// Values of hw.state.
-const (
-	stateOK               = "ok"
-	stateDegraded         = "degraded"
-	statePredictedFailure = "predicted_failure"
-	stateFailed           = "failed"
-)
-
-// predictiveSignal is the warning that predicts a failure: Xid 92, single-bit ECC errors at
-// a high rate. Other warnings are about the present.
-const predictiveSignal = "xid_92"
-
 // state is a device's hw.status, by whether its hardware is healthy (1) or not (0): a
-// healthy device with a warning is degraded, or a GPU is predicted to fail.
+// healthy device with a warning is degraded.
 func (s *subject) state(healthy float64) string {
 	switch {
 	case healthy == 0:
-		return stateFailed
-	case s.predicted && s.facts[hwType] == typeGPU:
-		return statePredictedFailure
+		return "failed"
 	case s.warning:
-		return stateDegraded
+		return "degraded"
 	default:
-		return stateOK
+		return "ok"
 	}
 }
 
@@ -157,20 +142,13 @@ func (s *subject) observeDevice(d *model.Device) {
 		switch reading := &d.Readings[i]; {
 		case reading.Quantity == device.MemorySize && d.Fresh:
 			s.memorySize = reading.Value
-			s.inferType(typeGPU)
+			s.inferType("gpu")
 		case reading.Quantity == device.NetworkReceive, reading.Quantity == device.NetworkLinks && d.Fresh:
-			s.inferType(typeNetwork)
+			s.inferType("network")
 		}
 	}
 	s.warning = slices.ContainsFunc(d.Signals, func(signal model.Signal) bool { return !signal.Critical })
-	s.predicted = slices.ContainsFunc(d.Signals, func(signal model.Signal) bool { return signal.Name == predictiveSignal })
 }
-
-// Values of hw.type.
-const (
-	typeGPU     = "gpu"
-	typeNetwork = "network"
-)
 
 // sourceType is the hw.type of a source's devices; empty if it reads devices
 // of several types.
@@ -178,9 +156,9 @@ func sourceType(source string) string {
 	row, _ := vendors.SourceByName(source)
 	switch row.Kind {
 	case vendors.GPU:
-		return typeGPU
+		return "gpu"
 	case vendors.Network:
-		return typeNetwork
+		return "network"
 	default:
 		return ""
 	}
@@ -193,7 +171,7 @@ func (s *subjects) evict() {
 		if d.lastSeen != s.generation {
 			delete(s.devices, uuid)
 		}
-		d.memorySize, d.warning, d.predicted = 0, false, false
+		d.memorySize, d.warning = 0, false
 	}
 	for key, c := range s.claims {
 		if c.lastSeen != s.generation {
