@@ -41,11 +41,11 @@ func TestSeriesDocument(t *testing.T) {
 
 // TestSeriesCommand: the command says what a fleet costs, and what it cannot answer.
 func TestSeriesCommand(t *testing.T) {
-	output, err := program(t.Context(), "series", "--nodes=100", "--sets=core,details").Output()
+	output, err := program(t.Context(), "series", "--nodes=100", "--sets=core,exporter").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"100 nodes, each with 8 GPUs and 8 claims of one GPU\n", "an agent  ", "the cluster role", "details  ", "level default with core and details: "} {
+	for _, part := range []string{"100 nodes, each with 8 GPUs and 8 claims of one GPU\n", "an agent  ", "the cluster role", "exporter  ", "level default with core and exporter: "} {
 		if !strings.Contains(string(output), part) {
 			t.Errorf("it does not say %q:\n%s", part, output)
 		}
