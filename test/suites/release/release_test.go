@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/CycloneDX/cyclonedx-go"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -229,6 +230,7 @@ func checkChart(t *testing.T, file string) {
 			t.Errorf("the annotations for Artifact Hub lack %q: %s", image, output)
 		}
 	}
+	checkChanges(t, output)
 	manifests, err := exec.CommandContext(t.Context(), helm, "template", "x", file, "--kube-version", "v1.37.1").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, manifests)
@@ -244,6 +246,30 @@ func checkChart(t *testing.T, file string) {
 	}
 	if images < 2 {
 		t.Errorf("%d containers run the image", images)
+	}
+}
+
+// checkChanges fails the test unless the annotations for Artifact Hub have the changes
+// of CHANGELOG.md, of kinds that it knows.
+func checkChanges(t *testing.T, chart []byte) {
+	t.Helper()
+	var metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	if err := yaml.Unmarshal(chart, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	var changes []struct{ Kind, Description string }
+	if err := yaml.UnmarshalStrict([]byte(metadata.Annotations["artifacthub.io/changes"]), &changes); err != nil || len(changes) == 0 {
+		t.Errorf("the changes are %v (%v)", changes, err)
+	}
+	for _, change := range changes {
+		if !slices.Contains([]string{"added", "changed", "deprecated", "removed", "fixed", "security"}, change.Kind) || !strings.Contains(read(t, filepath.Join(repository, "CHANGELOG.md")), change.Description+"\n") {
+			t.Errorf("a change is %+v", change)
+		}
+	}
+	if prerelease := metadata.Annotations["artifacthub.io/prerelease"]; prerelease != "false" {
+		t.Errorf("prerelease is %q", prerelease)
 	}
 }
 
