@@ -236,7 +236,8 @@ $(TOOLS)/.built: test/tools/lint/go.mod test/tools/lint/go.sum
 
 $(RELEASE)/.built: test/tools/release/go.mod test/tools/release/go.sum
 	@mkdir -p $(@D)
-	$(build_tools) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod github.com/rhysd/actionlint/cmd/actionlint golang.org/x/vuln/cmd/govulncheck
+	$(build_tools) github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod github.com/rhysd/actionlint/cmd/actionlint golang.org/x/vuln/cmd/govulncheck \
+		sigs.k8s.io/krew/cmd/krew sigs.k8s.io/krew/cmd/validate-krew-manifest
 	@touch $@
 
 $(HELM): test/suites/go.mod test/suites/go.sum

@@ -41,6 +41,9 @@ func TestRelease(t *testing.T) {
 		"dra-exporter-" + version + ".tgz", name + "-nvidia.cdx.json", name + "-nvidia.tar.gz",
 		name + ".cdx.json", name + ".tar.gz", "sha256sums.txt",
 	}
+	for _, plugin := range plugins() {
+		want = append(want, plugin+".yaml")
+	}
 	slices.Sort(want)
 	if got := namesIn(t, first); !slices.Equal(got, want) {
 		t.Fatalf("there are %q, not %q", got, want)
@@ -54,6 +57,9 @@ func TestRelease(t *testing.T) {
 	t.Run("archive", func(t *testing.T) { checkArchive(t, filepath.Join(first, name+".tar.gz"), name) })
 	t.Run("nvidia", func(t *testing.T) { checkArchive(t, filepath.Join(first, name+"-nvidia.tar.gz"), name+"-nvidia") })
 	t.Run("chart", func(t *testing.T) { checkChart(t, filepath.Join(first, "dra-exporter-"+version+".tgz")) })
+	for _, plugin := range plugins() {
+		t.Run(plugin, func(t *testing.T) { checkPlugin(t, first, plugin, filepath.Join(first, name+".tar.gz")) })
+	}
 	t.Run("sbom", func(t *testing.T) {
 		nvml := "github.com/NVIDIA/go-nvml"
 		checkModules(t, filepath.Join(first, name+".cdx.json"), []string{"k8s.io/client-go", "github.com/prometheus/client_golang"}, []string{nvml})
