@@ -70,6 +70,7 @@ func setUsage(app *kingpin.Application) {
 	app.UsageFuncs(template.FuncMap{
 		"CommandsToTwoColumns": commandRows, "FlagsToTwoColumns": flagRows,
 		"Examples": func() string { return examples },
+		"Roff":     roff, "TrimSpace": strings.TrimSpace, "Release": release,
 	})
 	app.UsageTemplate(usageTemplate)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -32,6 +33,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		commands.app.UsageWriter(stderr).Usage(nil)
 		return exitUsage
+	}
+	if slices.Equal(args, []string{manualFlag}) {
+		if err := writeManual(commands.app); err != nil {
+			fmt.Fprintf(stderr, "dra-exporter: %v\n", err)
+			return exitFailure
+		}
+		return 0
 	}
 	args = withStandardInput(args)
 	args, checked.inherited, checked.inheritError = inherit(newApp, func() []string { return check.ContainerCommand(cgroup.DefaultProcfs) }, args)

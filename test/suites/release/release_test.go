@@ -199,7 +199,7 @@ func unpacked(t *testing.T, file string) map[string]entry {
 // program in it runs and prints its version.
 func checkArchive(t *testing.T, file, folder string) {
 	entries := unpacked(t, file)
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "dra-exporter", "completions/dra-exporter.bash", "completions/dra-exporter.zsh", "completions/dra-exporter.fish"} {
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "dra-exporter", "completions/dra-exporter.bash", "completions/dra-exporter.zsh", "completions/dra-exporter.fish", "man/dra-exporter.1"} {
 		if len(entries[folder+"/"+name].text) == 0 {
 			t.Errorf("%s is missing or empty", name)
 		}
@@ -208,6 +208,9 @@ func checkArchive(t *testing.T, file, folder string) {
 		if !strings.HasPrefix(name, folder+"/") {
 			t.Errorf("%s is outside of %s", name, folder)
 		}
+	}
+	if page := string(entries[folder+"/man/dra-exporter.1"].text); !strings.HasPrefix(page, ".TH ") || !strings.Contains(page, `"dra\-exporter `+version+`"`) {
+		t.Errorf("the man page begins with %.100q", page)
 	}
 	program := filepath.Join(t.TempDir(), "dra-exporter")
 	if err := os.WriteFile(program, entries[folder+"/dra-exporter"].text, entries[folder+"/dra-exporter"].header.FileInfo().Mode()); err != nil {
