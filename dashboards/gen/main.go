@@ -1,5 +1,6 @@
 // Command gen writes the dashboards and, with -exported, dashboards and rules for
-// a Prometheus that scrapes without honorLabels.
+// a Prometheus that scrapes without honorLabels. With -shared, it writes dashboards
+// as grafana.com takes them.
 package main
 
 import (
@@ -14,36 +15,39 @@ import (
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/boards"
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/exported"
 	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sharing"
 )
 
 func main() {
 	out := flag.String("out", "", "folder to write to")
 	rules := flag.String("exported", "", "folder of rule files: write them and the dashboards for exported_namespace, exported_pod and exported_container")
+	shared := flag.Bool("shared", false, "write dashboards in the form for sharing, and nothing else")
 	flag.Parse()
-	if err := run(*out, *rules); err != nil {
+	if err := run(*out, *rules, *shared); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1) //nolint:forbidigo // this is a command
 	}
 }
 
-func run(out, rules string) error {
+func run(out, rules string, shared bool) error {
 	if out == "" {
 		return errors.New("-out names no folder to write to")
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	if rules == "" {
-		return writeBoards(out, func(text []byte) ([]byte, error) { return text, nil })
+	switch {
+	case shared:
+		return writeBoards(out, sharing.Board)
+	case rules == "":
+		return errors.Join(writeBoards(out, func(text []byte) ([]byte, error) { return text, nil }), writeKustomizations(out))
+	default:
+		return errors.Join(writeBoards(out, exported.Board), writeKustomizations(out), writeRules(out, rules))
 	}
-	if err := writeBoards(out, exported.Board); err != nil {
-		return err
-	}
-	return writeRules(out, rules)
 }
 
 // writeBoards writes each dashboard to a file that is named after it, in the folder of
-// its set, and for each set what makes ConfigMaps of them.
+// its set.
 func writeBoards(folder string, rewrite func([]byte) ([]byte, error)) error {
 	texts := map[string][]byte{}
 	for _, board := range boards.All() {
@@ -69,12 +73,19 @@ func writeBoards(folder string, rewrite func([]byte) ([]byte, error)) error {
 			}
 			delete(texts, name)
 		}
-		if err := os.WriteFile(filepath.Join(within, "kustomization.yaml"), set.Kustomization(), 0o644); err != nil {
-			return err
-		}
 	}
 	if len(texts) > 0 {
 		return fmt.Errorf("no set has the dashboards %v", slices.Sorted(maps.Keys(texts)))
+	}
+	return nil
+}
+
+// writeKustomizations writes for each set what makes ConfigMaps of its dashboards.
+func writeKustomizations(folder string) error {
+	for _, set := range sets.All() {
+		if err := os.WriteFile(filepath.Join(folder, set.Name, "kustomization.yaml"), set.Kustomization(), 0o644); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -37,8 +37,9 @@ func TestRelease(t *testing.T) {
 	makeRelease(t, sources, first, host+" "+host+"/nvidia")
 	makeRelease(t, copied(t, sources), second, host+" "+host+"/nvidia")
 	name := "dra-exporter-" + version + ".linux-" + runtime.GOARCH
+	dashboards := "dra-exporter-" + version + ".dashboards"
 	want := []string{
-		"dra-exporter-" + version + ".tgz", name + "-nvidia.cdx.json", name + "-nvidia.tar.gz",
+		"dra-exporter-" + version + ".tgz", dashboards + ".tar.gz", name + "-nvidia.cdx.json", name + "-nvidia.tar.gz",
 		name + ".cdx.json", name + ".tar.gz", "sha256sums.txt",
 	}
 	for _, plugin := range plugins() {
@@ -57,6 +58,7 @@ func TestRelease(t *testing.T) {
 	t.Run("archive", func(t *testing.T) { checkArchive(t, filepath.Join(first, name+".tar.gz"), name) })
 	t.Run("nvidia", func(t *testing.T) { checkArchive(t, filepath.Join(first, name+"-nvidia.tar.gz"), name+"-nvidia") })
 	t.Run("chart", func(t *testing.T) { checkChart(t, filepath.Join(first, "dra-exporter-"+version+".tgz")) })
+	t.Run("dashboards", func(t *testing.T) { checkDashboards(t, filepath.Join(first, dashboards+".tar.gz"), dashboards) })
 	for _, plugin := range plugins() {
 		t.Run(plugin, func(t *testing.T) { checkPlugin(t, first, plugin, filepath.Join(first, name+".tar.gz")) })
 	}
@@ -279,6 +281,28 @@ func checkChanges(t *testing.T, chart []byte) {
 	}
 	if prerelease := metadata.Annotations["artifacthub.io/prerelease"]; prerelease != "false" {
 		t.Errorf("prerelease is %q", prerelease)
+	}
+}
+
+// checkDashboards fails the test unless each dashboard is in the folder of its set, in
+// the form for sharing.
+func checkDashboards(t *testing.T, file, folder string) {
+	entries := unpacked(t, file)
+	files, err := filepath.Glob(filepath.Join(repository, "dashboards", "*", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are %q (%v)", files, err)
+	}
+	for _, file := range files {
+		name := filepath.Join(folder, filepath.Base(filepath.Dir(file)), filepath.Base(file))
+		if text := string(entries[name].text); !strings.HasPrefix(text, "{\n  \"__inputs\": [") {
+			t.Errorf("%s is %.40q", name, text)
+		}
+		delete(entries, name)
+	}
+	for name := range entries {
+		if strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".yaml") {
+			t.Errorf("%s is no dashboard", name)
+		}
 	}
 }
 
