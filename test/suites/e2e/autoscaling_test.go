@@ -68,12 +68,16 @@ type autoscalingEnv struct {
 	*prometheus
 }
 
-// TestAutoscaling: prometheus-adapter with the shipped rules, and the shipped
-// HorizontalPodAutoscaler, with Kubernetes' own controller.
+// TestAutoscaling: prometheus-adapter with the shipped rules, also those of
+// deploy/conformance, and the shipped HorizontalPodAutoscaler, with Kubernetes' own
+// controller.
 func TestAutoscaling(t *testing.T) {
 	covers(t)
 	s := autoscalingEnv{gpus: steadyHardware(0.05)}
-	s.agent = runHostAgent(t, s.gpus, shared.KubeletSocket())
+	for _, gpu := range s.gpus.Devices {
+		gpu.Quantities["temperature"] = map[string]any{"gpu": 50}
+	}
+	s.agent = runHostAgent(t, s.gpus, shared.KubeletSocket(), "--metrics.dcgm=split")
 	deployInference(t)
 	s.setUtilization(t, 0.9, "bystander")
 	s.setUtilization(t, 0.8, "half-a")
@@ -84,6 +88,7 @@ func TestAutoscaling(t *testing.T) {
 	first := s.waitReplicas(t, 1)
 	s.testIdle(t, first[0])
 	s.testKEDA(t)
+	s.testConformance(t)
 	s.setUtilization(t, 1, first[0])
 	began := time.Now()
 	both := s.waitReplicas(t, 2)

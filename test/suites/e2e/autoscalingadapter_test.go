@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	adapterAccount = "prometheus-adapter"
-	adapterProcess = "prometheus-adapter"
-	customMetrics  = "/apis/custom.metrics.k8s.io/v1beta1"
+	adapterAccount  = "prometheus-adapter"
+	adapterProcess  = "prometheus-adapter"
+	customMetrics   = "/apis/custom.metrics.k8s.io/v1beta1"
+	externalMetrics = "/apis/external.metrics.k8s.io/v1beta1"
 )
 
 // adapterPermissions are the permissions that the adapter's chart grants, for
@@ -81,6 +82,17 @@ spec:
   insecureSkipTLSVerify: true
   groupPriorityMinimum: 100
   versionPriority: 100
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1beta1.external.metrics.k8s.io}
+spec:
+  group: external.metrics.k8s.io
+  version: v1beta1
+  service: {name: prometheus-adapter, namespace: dra-exporter}
+  insecureSkipTLSVerify: true
+  groupPriorityMinimum: 100
+  versionPriority: 100
 `
 
 // startAdapter runs prometheus-adapter with the shipped rules, as an extension
@@ -115,8 +127,12 @@ func startAdapter(t *testing.T, s *prometheus) {
 	}
 	applyFor(t, fmt.Sprintf(adapterService, port, host))
 	err = cluster.Eventually(t.Context(), "the adapter to be a part of the API", func(ctx context.Context) error {
-		_, err := shared.Kubectl(ctx, "get", "--raw", customMetrics)
-		return err
+		for _, path := range []string{customMetrics, externalMetrics} {
+			if _, err := shared.Kubectl(ctx, "get", "--raw", path); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, shared.Process(adapterProcess).LogTail(40))
@@ -136,25 +152,35 @@ func applyFor(t *testing.T, manifests string) {
 	}
 }
 
+// adapterValues are shipped values of the adapter's chart.
+type adapterValues struct {
+	Prometheus object `json:"prometheus"`
+	Rules      struct {
+		Default  bool     `json:"default"`
+		Custom   []object `json:"custom"`
+		External []object `json:"external"`
+	} `json:"rules"`
+}
+
 // shippedAdapterRules writes the adapter's own configuration, as its chart
-// renders it from the shipped values.
+// renders it from the shipped values. A cluster has one adapter, with the
+// entries of all files.
 func shippedAdapterRules(t *testing.T, folder string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../deploy/autoscaling/prometheus-adapter.yaml")
+	var custom, external []object
+	for _, name := range []string{"autoscaling", "conformance"} {
+		text, err := os.ReadFile("../../../deploy/" + name + "/prometheus-adapter.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var values adapterValues
+		if err := yaml.UnmarshalStrict(text, &values); err != nil {
+			t.Fatal(err)
+		}
+		custom, external = append(custom, values.Rules.Custom...), append(external, values.Rules.External...)
+	}
+	text, err := yaml.Marshal(object{"rules": custom, "externalRules": external})
 	if err != nil {
-		t.Fatal(err)
-	}
-	var values struct {
-		Prometheus object `json:"prometheus"`
-		Rules      struct {
-			Default bool     `json:"default"`
-			Custom  []object `json:"custom"`
-		} `json:"rules"`
-	}
-	if err := yaml.UnmarshalStrict(text, &values); err != nil {
-		t.Fatal(err)
-	}
-	if text, err = yaml.Marshal(object{"rules": values.Rules.Custom}); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(folder, "adapter.yaml")

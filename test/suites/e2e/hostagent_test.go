@@ -27,15 +27,15 @@ type hostAgent struct {
 	log     string // path
 }
 
-// runHostAgent starts an agent with these devices that reads this kubelet.
-func runHostAgent(t *testing.T, devices *hardware, kubeletSocket string) *hostAgent {
+// runHostAgent starts an agent with these devices and flags that reads this kubelet.
+func runHostAgent(t *testing.T, devices *hardware, kubeletSocket string, flags ...string) *hostAgent {
 	t.Helper()
 	a := &hostAgent{name: "simulated", config: filepath.Join(t.TempDir(), "devices.yaml")}
 	a.change(t, devices)
-	a.launch(t, exec.Command(agentBinary(),
-		"node", "--kubelet.pod-resources-socket="+kubeletSocket,
-		"--device.source=simulated", "--simulated.config="+a.config,
-	))
+	a.launch(t, exec.Command(agentBinary(), append([]string{
+		"node", "--kubelet.pod-resources-socket=" + kubeletSocket,
+		"--device.source=simulated", "--simulated.config=" + a.config,
+	}, flags...)...))
 	return a
 }
 
