@@ -15,6 +15,8 @@ type key struct {
 	label string
 	title string
 	links []link
+	// hidden columns tell rows apart and are not shown.
+	hidden bool
 	// last puts the column behind the values: for what only some of them have, such
 	// as the currency of costs.
 	last bool
@@ -60,11 +62,15 @@ func listing(width, height uint32, what about, keys []key, columns ...column) *t
 	builder.WithTransformation(arranged(keys, columns))
 	titles := map[string]string{}
 	for _, k := range keys {
-		titles[k.label] = k.title
+		if !k.hidden {
+			titles[k.label] = k.title
+		}
 	}
 	builder.OverrideByRegexp("/.*/", []dashboard.DynamicConfigValue{property("noValue", "")})
 	for _, k := range keys {
-		builder.OverrideByName(k.title, k.properties(width, titles))
+		if !k.hidden {
+			builder.OverrideByName(k.title, k.properties(width, titles))
+		}
 	}
 	for _, c := range columns {
 		if !c.hidden {
@@ -95,8 +101,12 @@ func arranged(keys []key, columns []column) dashboard.DataTransformerConfig {
 	order, names, excluded := map[string]int{}, map[string]string{}, map[string]bool{"Time": true}
 	place := func(last bool) {
 		for _, k := range keys {
-			if k.last == last {
-				order[k.label], names[k.label] = len(order), k.title
+			if k.last != last {
+				continue
+			}
+			order[k.label], names[k.label] = len(order), k.title
+			if k.hidden {
+				excluded[k.label] = true
 			}
 		}
 	}

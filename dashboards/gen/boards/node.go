@@ -21,8 +21,8 @@ func node() Board {
 		variables:   append(nodeVariables(), sharedDevices()),
 		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
-			{panels: slices.Concat(nodeNumbers(), []panel{devicesNow(), holdersNow(), signalsNow()})},
-			{title: "Claims by device, and pods without claims", panels: []panel{occupancy(), pluginPods()}},
+			{panels: slices.Concat(nodeNumbers(), []panel{devicesNow(), signalsNow()})},
+			{title: "Claims by device, and pods without claims", panels: []panel{holdersNow(), occupancy(), pluginPods()}},
 			{title: "Devices over time", panels: devicesOverTime()},
 			{title: "Agent of the node", panels: agentPanels()},
 			{title: "Use by namespace", folded: true, panels: []panel{namespacesOnNode()}},
@@ -115,13 +115,13 @@ func nodeDeviceKeys(more ...key) []key {
 	return append([]key{
 		{label: "cluster", title: "Cluster"},
 		{label: "device", title: "Device"},
-		{label: "uuid", title: "UUID"},
+		{label: "uuid", title: "UUID", hidden: true},
 	}, more...)
 }
 
 func devicesNow() *table.PanelBuilder {
 	of := func(metric string) string { return ofDevice(metric) }
-	return listing(24, 7, about{
+	return listing(24, 12, about{
 		title: "Devices now", unit: units.Short,
 		reads: "Claims counts those of the device or its partitions; empty means unknown.",
 		empty: needsNode,

@@ -122,7 +122,7 @@ func holdersNow() *table.PanelBuilder {
 		return onNode(`max by (cluster, node, uuid, namespace, resourceclaim) (`+metric+`)`, "namespace", "resourceclaim")
 	}
 	keys := append(claimKeys(), nodeDeviceKeys()...)
-	return listing(24, 6, about{
+	return listing(24, 10, about{
 		title: "Claims on devices now", unit: units.Short,
 		reads: "Not split: shared by claims; values are of the whole device.",
 		none:  noneSeen,
@@ -150,7 +150,7 @@ func pluginPods() panel {
 		{label: "pod", title: "Pod"},
 		{label: "resource", title: "Resource"},
 		{label: "device", title: "Device"},
-		{label: "uuid", title: "UUID"},
+		{label: "uuid", title: "UUID", hidden: true},
 	},
 		column{title: "Containers", expr: onNode(`count by (cluster, node, uuid, namespace, pod, resource) (
   max by (cluster, node, uuid, namespace, pod, container, resource) (dra_device_plugin_consumer_info{@node})

@@ -37,7 +37,7 @@ func overviewNumbers() []panel {
 			none:  noneSeen,
 			empty: "no alert fires, or no rules",
 		}, each(`sum by (severity) (`+firing+`)`, "{{severity}}")).
-			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+			Thresholds(anyIs(warning)).ColorScheme(byThresholds()).OverrideByName("critical", fixed(critical)),
 		number(5, about{
 			title: "Pending claims", unit: units.Short,
 			reads: "Without gated pods. Click for reasons.",
@@ -83,7 +83,8 @@ func firingAlerts() panel {
 		{label: "workload", title: "Workload"},
 		{label: "node", title: "Node", links: []link{toNode()}},
 		{label: "deviceclass", title: "Class"},
-	}, column{title: "Alerts", expr: `count by (severity, alertname, cluster, namespace, resourceclaim, workload, node, deviceclass) (` + firing + `)`})
+	}, column{title: "Alerts", expr: `count by (severity, alertname, cluster, namespace, resourceclaim, workload, node, deviceclass) (` + firing + `)`},
+	).SortBy(byColumn("Severity", false))
 }
 
 // pendingReasons are the reasons of the pending claims.

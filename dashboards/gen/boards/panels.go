@@ -122,7 +122,7 @@ func number(width uint32, what about, queries ...query) *stat.PanelBuilder {
 // drawn to the next; a value without neighbours is a point.
 func timeline(width uint32, what about, queries ...query) *timeseries.PanelBuilder {
 	legend := beside()
-	if width <= 8 {
+	if width < columnsOfGrid {
 		legend = below()
 	}
 	return timeseries.NewPanelBuilder().

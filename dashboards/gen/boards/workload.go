@@ -131,11 +131,18 @@ func workloadDevices() []panel {
 	}
 }
 
+// heldForWindow leaves out what has been held for less than the five minutes of the
+// recorded rates: these would rise for as long.
+const heldForWindow = `and on (cluster, node, namespace, pod, uuid) (workload_device:dra_pod_workload_info:held{@workload} offset 5m)`
+
+// runsForWindow does the same for a workload.
+const runsForWindow = `and on (cluster, namespace, workload_kind, workload) (workload_device:dra_pod_workload_info:held{@workload} offset 5m)`
+
 // mostLines bounds the devices that a panel draws.
 const mostLines = "32"
 
 func workloadOverTime() []panel {
-	const legend = "{{rank}} {{uuid}}"
+	const legend = "{{rank}} {{pod}}"
 	return []panel{
 		listing(24, 6, about{
 			title: "Signals that deviate", unit: units.Short,
@@ -155,17 +162,17 @@ func workloadOverTime() []panel {
 			title: "Deviation of the slowest devices", unit: units.Short,
 			reads: "The " + mostLines + " that deviate most towards slower, in units of the peers' spread. DRAWorkloadStraggler fires above 4 for nine of 15 minutes.",
 			empty: needsPeers,
-		}, over("topk("+mostLines+", max by (cluster, rank, node, uuid) (workload_device:dra_device_signal:deviation{@workload}))", legend)),
+		}, over("topk("+mostLines+", max by (cluster, rank, pod, node, uuid) (workload_device:dra_device_signal:deviation{@workload}))", legend)),
 		timeline(12, about{
 			title: "Busy share of the least busy devices", unit: units.PercentUnit,
 			reads: "Share of five minutes; the " + mostLines + " least busy. A lower rank waits for host or data. If all fall, the job pauses.",
 			empty: needsPeers,
-		}, over("bottomk("+mostLines+", max by (cluster, rank, node, uuid) (workload_device:dra_device_signal:rate5m{@workload, signal=\"busy\"}))", legend)).Max(1),
+		}, over("bottomk("+mostLines+", max by (cluster, rank, pod, node, uuid) (workload_device:dra_device_signal:rate5m{@workload, signal=\"busy\"} "+heldForWindow+"))", legend)).Max(1),
 		timeline(12, about{
 			title: "Power of the devices with least", unit: units.Watt,
 			reads: "Mean of five minutes; the " + mostLines + " that draw least.",
 			empty: "there are no energy counters, or " + needsPeers,
-		}, over("bottomk("+mostLines+", max by (cluster, rank, node, uuid) (workload_device:dra_device_signal:rate5m{@workload, signal=\"power\"}))", legend)),
+		}, over("bottomk("+mostLines+", max by (cluster, rank, pod, node, uuid) (workload_device:dra_device_signal:rate5m{@workload, signal=\"power\"} "+heldForWindow+"))", legend)),
 	}
 }
 
@@ -175,15 +182,15 @@ func workloadProgress() []panel {
 			title: "Mean power of a device", unit: units.Watt,
 			reads: "If far below usual while devices are busy, the job hangs.",
 			empty: needsPeers,
-		}, over(`max by (cluster) (workload:dra_device_power_watts:avg5m{@workload})`, "{{cluster}} power")),
+		}, over(`max by (cluster) (workload:dra_device_power_watts:avg5m{@workload} `+runsForWindow+`)`, "{{cluster}} power")),
 		timeline(8, about{
 			title: "Data exchanged", unit: units.BytesPerSecondSI,
 			reads: "NVLink and claimed network adapters, mean of five minutes. A synchronous job exchanges about the same in each step.",
 			empty: "not counted, or " + needsWorkload,
 		},
-			over(`max by (cluster) (workload:dra_claim_nvlink_bytes:rate5m{@workload})`, "{{cluster}} NVLink"),
-			over(`max by (cluster) (workload:dra_claim_network_bytes:rate5m{@workload})`, "{{cluster}} network"),
-			over(`max by (cluster) (workload:dra_claim_pcie_bytes:rate5m{@workload})`, "{{cluster}} PCIe")),
+			over(`max by (cluster) (workload:dra_claim_nvlink_bytes:rate5m{@workload} `+runsForWindow+`)`, "{{cluster}} NVLink"),
+			over(`max by (cluster) (workload:dra_claim_network_bytes:rate5m{@workload} `+runsForWindow+`)`, "{{cluster}} network"),
+			over(`max by (cluster) (workload:dra_claim_pcie_bytes:rate5m{@workload} `+runsForWindow+`)`, "{{cluster}} PCIe")),
 		stacked(8, about{
 			title: "Pods by state", unit: units.Short,
 			reads: "gated: by a queue; starting: bound.",
