@@ -60,16 +60,24 @@ type demoFlags struct {
 	push     *otlpsettings.Flags
 }
 
+// checkAddresses refuses addresses without a port. The second node may have none.
+func (f *demoFlags) checkAddresses() error {
+	for name, address := range map[string]*string{"cluster": &f.cluster, "training": &f.training} {
+		*address = hostport.Bracketed(*address)
+		if _, _, err := net.SplitHostPort(*address); err != nil && (name == "cluster" || *address != "") {
+			return usagef("--%s.listen-address=%s is not HOST:PORT", name, hostport.Redacted(*address))
+		}
+	}
+	return nil
+}
+
 // runDemo runs both real roles; only their environment is simulated.
 func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error) {
 	// Closing the terminal ends the demo, which then removes its files.
 	ctx, hungUp := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer hungUp()
-	for name, address := range map[string]*string{"cluster": &flags.cluster, "training": &flags.training} {
-		*address = hostport.Bracketed(*address)
-		if _, _, err := net.SplitHostPort(*address); err != nil && (name == "cluster" || *address != "") {
-			return usagef("--%s.listen-address=%s is not HOST:PORT", name, hostport.Redacted(*address))
-		}
+	if err := flags.checkAddresses(); err != nil {
+		return err
 	}
 	if flags.filter, err = flags.exported.filter(slices.Concat(nodeFamilies(), clusterFamilies())); err != nil {
 		return err
