@@ -69,7 +69,7 @@ func waitingReferences() string {
 
 func allocationNumbers() []panel {
 	return []panel{
-		number(3, about{
+		number(4, about{
 			title: "Pending claims", unit: units.Short,
 			reads: "Claims of pods, and requests of extended resources, not yet allocated and reserved; without gated pods. Reasons are below.",
 			empty: noReaders,
@@ -81,8 +81,8 @@ func allocationNumbers() []panel {
 			empty: noWaits, none: noneSeen,
 		}, at(`max(`+notGated(`max by (`+reference+`) (time() - dra_claim_pending_since_timestamp_seconds{@claims})`)+`)`)).
 			Thresholds(waitSteps()).ColorScheme(byThresholds()),
-		number(6, about{
-			title: "Time until ready (p95) in the range", unit: units.Seconds,
+		number(5, about{
+			title: "Ready (p95) in the range", unit: units.Seconds,
 			reads: "19 of 20 pods with claims ran their first container within this time." + anyNamespace,
 			empty: "no pod with a claim started, or " + noClusterRole,
 		}, at(`histogram_quantile(0.95, sum by (le) (increase(dra_claim_ready_duration_seconds_bucket{@classes}[$__range]))) >= 0`)).

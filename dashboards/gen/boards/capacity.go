@@ -57,13 +57,13 @@ func capacityNumbers() []panel {
 			empty: "none is stranded, or " + noPermission,
 		}, at(`sum(`+strandedNow("cluster")+`)`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Stranded hours in the range", unit: units.Short,
-			reads: "Added up over devices. Not filtered by class.",
+			title: "Stranded in the range", unit: units.Short,
+			reads: "Hours, added up over devices. Not filtered by class.",
 			none:  noneSeen,
 			empty: "none was stranded, or " + noPermission,
 		}, at(`sum(increase(dra_devices_stranded_seconds_total{@fleet}[$__range])) / 3600`)).ColorScheme(always(neutral)),
 		number(4, about{
-			title: "Requests that do not fit", unit: units.Short,
+			title: "Requests not fitting", unit: units.Short,
 			reads: "Requested shapes of which not one pod more fits.",
 			none:  noneSeen,
 			empty: "one more fits of each, or " + noPermission,

@@ -106,7 +106,7 @@ func claimNow() []panel {
 		}, at(`avg(`+device("dra_claim_utilization_ratio")+`)`)).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Memory used of allocated", unit: units.PercentUnit,
+			title: "Memory in use", unit: units.PercentUnit,
 			reads: "Of the memory given to the claim. Above 95 %, the next allocation may fail.",
 			empty: "not reported or not split, or " + needsClaim,
 		}, at(`sum(`+device("dra_claim_memory_used_bytes")+`)

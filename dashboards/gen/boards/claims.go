@@ -60,7 +60,7 @@ const (
 func claimNumbers() []panel {
 	return []panel{
 		number(4, about{
-			title: "Claims that hold devices", unit: units.Short,
+			title: "Claims with devices", unit: units.Short,
 			reads: "Claims with admin access hold nothing and do not count.",
 			empty: needsHolders,
 		}, at(`sum(namespace_class:dra_claims_held:count{@claims})`)).ColorScheme(always(neutral)),
@@ -76,7 +76,7 @@ func claimNumbers() []panel {
 		}, at(shareOf("", utilizationSum, utilizationCount))).
 			Thresholds(steps(critical, step{0.2, warning}, step{0.5, good})).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Memory used of allocated", unit: units.PercentUnit,
+			title: "Memory in use", unit: units.PercentUnit,
 			reads: "Of the memory given to the claims. If low, smaller devices are enough. Above 95 %, the next allocation may fail.",
 			empty: "not reported, or " + needsHolders,
 		}, at(shareOf("", memoryUsed, memoryAllocated))).
@@ -111,7 +111,7 @@ func claimsOver(label string) []panel {
 			empty: "not reported, or " + needsHolders,
 		}, over(shareOf(by, utilizationSum, utilizationCount), legend)).Max(1),
 		timeline(12, about{
-			title: "Memory used of allocated by " + what, unit: units.PercentUnit,
+			title: "Memory in use by " + what, unit: units.PercentUnit,
 			reads: "Near 1, the next allocation may fail; above 1, claims use more of shared devices than they were given.",
 			empty: "not reported, or " + needsHolders,
 		}, over(shareOf(by, memoryUsed, memoryAllocated), legend)),

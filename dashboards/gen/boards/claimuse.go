@@ -96,7 +96,7 @@ func claimTotals() []panel {
 			empty: needsClaim,
 		}, at(accrued("dra_claim_device_seconds_total", "")+` / 3600`)).ColorScheme(always(neutral)).Decimals(2),
 		number(5, about{
-			title: "Busy device-hours in the range", unit: units.Short,
+			title: "Busy hours in the range", unit: units.Short,
 			reads: "Without shared devices that are not split.",
 			empty: "not reported or not split, or " + needsClaim,
 		}, at(accrued("dra_claim_busy_seconds_total", unshared)+` / 3600`)).ColorScheme(always(neutral)).Decimals(2),

@@ -52,13 +52,13 @@ const (
 func efficiencyNumbers() []panel {
 	return []panel{
 		number(5, about{
-			title: "Held device-hours in the range", unit: units.Short,
-			reads: "Weighted by the held share: half a device for two hours is one.",
+			title: "Held hours in the range", unit: units.Short,
+			reads: "Device-hours, weighted by the held share: half a device for two hours is one.",
 			empty: needsAccounting,
 		}, at(hours("", heldSeconds))).ColorScheme(always(neutral)),
 		number(5, about{
-			title: "Busy device-hours in the range", unit: units.Short,
-			reads: "Without devices that do not report it, or are not split.",
+			title: "Busy hours in the range", unit: units.Short,
+			reads: "Device-hours, without devices that do not report it, or are not split.",
 			empty: "not reported, or " + needsAccounting,
 		}, at(hours("", busySeconds))).ColorScheme(always(neutral)),
 		number(5, about{

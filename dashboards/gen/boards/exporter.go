@@ -71,7 +71,7 @@ func exporterNumbers() []panel {
 			empty: "no target of this job",
 		}, at(`sum(up{@exporters} == bool 0)`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Nodes without an agent", unit: units.Short,
+			title: "Nodes without agent", unit: units.Short,
 			reads: "The use of their published devices is unknown. Not filtered by job.",
 			empty: "no recording rules, or " + noSlices,
 		}, at(`sum(node:dra_exporter_missing:bool{@nodes}) or 0 * group(source:dra_exporter_source_up:count{@fleet}) * group(

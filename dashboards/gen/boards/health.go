@@ -68,20 +68,20 @@ func healthNumbers() []panel {
 		}, each(`sum by (by) (node_by:dra_device_unhealthy:count{@nodes})
 or 0 * sum by (by) (node_by:dra_device_healthy:count{@nodes})`, "{{by}}")).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Claims on unhealthy devices", unit: units.Short,
+			title: "Claims affected now", unit: units.Short,
 			reads: "Their pods may fail, hang or compute wrong results; listed below.",
 			empty: "no held device, health not reported, or " + needsHealth,
 		}, at(`count(count by (cluster, namespace, resourceclaim) (claim_device:dra_device_unhealthy:held{@nodes}))
 or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}) + count(node_by:dra_device_healthy:count{@nodes}))`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
-		number(3, about{
+		number(4, about{
 			title: "Xids in the range", unit: units.Short,
 			reads: "Many are faults of applications; fatal Xids are red in the table below.",
 			empty: "no NVIDIA device, or " + needsErrors,
 		}, at(errorsIn(`device:dra_device_xid_errors:increase5m{@nodes}`, `dra_device_xid_errors_total{@nodes, xid="79"}`))).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
-		number(6, about{
-			title: "Uncorrected ECC errors in the range", unit: units.Short,
-			reads: "Each damaged an application's data. If a device has them again, reset and test it.",
+		number(5, about{
+			title: "ECC errors in the range", unit: units.Short,
+			reads: "Uncorrected ones: each damaged an application's data. If a device has them again, reset and test it.",
 			empty: "not counted, or " + needsErrors,
 		}, at(errorsIn(`device:dra_device_ecc_errors:increase5m{@nodes, severity="uncorrected"}`,
 			`dra_device_ecc_errors_total{@nodes, severity="uncorrected"}`))).
@@ -93,8 +93,8 @@ or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}) + 
 		}, at(`sum(max by (cluster, node, uuid) (dra_device_row_remap_pending{@nodes}))`)).
 			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
 		number(4, about{
-			title: "Throttled by heat or supply", unit: units.Short,
-			reads: "Recently in thermal slowdown or under the power brake for much of a minute (--health.throttle-ratio). A power cap does not count.",
+			title: "Throttled devices", unit: units.Short,
+			reads: "By heat or supply: recently in thermal slowdown or under the power brake for much of a minute (--health.throttle-ratio). A power cap does not count.",
 			empty: "not reported",
 		}, at(`count(max by (cluster, node, uuid) (`+slowed+`))
 or 0 * count(dra_device_throttled_seconds_total{@nodes, reason=~"(hw_)?thermal"})`)).Thresholds(anyIs(warning)).ColorScheme(byThresholds()),

@@ -99,11 +99,11 @@ func panelCases() map[string]panelCase {
 	return map[string]panelCase{
 		"a node agent does not know who waits":  {"dra-claims", waiting, "A", nodeRole, map[string]float64{}},
 		"a cluster role without pending claims": {"dra-claims", waiting, "A", nodeRole + clusterRole, zero},
-		"without slices the nodes that lack an agent are unknown": {"dra-exporter", "Nodes without an agent", "A", nodeRole + clusterRole +
+		"without slices the nodes that lack an agent are unknown": {"dra-exporter", "Nodes without agent", "A", nodeRole + clusterRole +
 			`dra_exporter_source_up{instance="cluster", source="resourceslices"} 0x60`, map[string]float64{}},
-		"with slices all have one": {"dra-exporter", "Nodes without an agent", "A", nodeRole + clusterRole +
+		"with slices all have one": {"dra-exporter", "Nodes without agent", "A", nodeRole + clusterRole +
 			`dra_exporter_source_up{instance="cluster", source="resourceslices"} 1x60`, zero},
-		"held by a device whose health is not reported": {"dra-health", "Claims on unhealthy devices", "A", `
+		"held by a device whose health is not reported": {"dra-health", "Claims affected now", "A", `
 dra_claim_held{node="n", namespace="a", resourceclaim="c", uuid="u"} 1x60
 node:dra_devices:count{node="n"} 1x60
 `, map[string]float64{}},
