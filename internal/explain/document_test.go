@@ -23,7 +23,7 @@ func TestDocumentedFields(t *testing.T) {
 		t.Fatal("docs/api.md has no section on explain")
 	}
 	documented := make(map[string]bool)
-	for _, row := range regexp.MustCompile("(?m)^\\| ((?:`[^`]+`(?:, )?)+) \\|").FindAllStringSubmatch(fields, -1) {
+	for _, row := range regexp.MustCompile("(?m)^- ((?:`[^`]+`(?:, )?)+)(?: \\(|:|$)").FindAllStringSubmatch(fields, -1) {
 		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
 			documented[name[1]] = true
 		}
