@@ -11,6 +11,9 @@ function contentBox(element) {
   return { left: box.left + parseFloat(style.paddingLeft), right: box.right - parseFloat(style.paddingRight) };
 }
 
+// TOLERANCE is for rounding: an ellipsis appears as soon as a part of a pixel is missing.
+const TOLERANCE = 0.1;
+
 /**
  * isCut tells whether a text within the element goes beyond a box that hides what
  * does. Widths to scroll would also count buttons that appear below the pointer.
@@ -23,7 +26,7 @@ function isCut(element) {
     const text = range.getBoundingClientRect();
     for (let box = walker.currentNode.parentElement; text.width > 0; box = box.parentElement) {
       const { left, right } = contentBox(box);
-      if (getComputedStyle(box).overflowX !== 'visible' && (text.right > right + 1 || text.left < left - 1)) {
+      if (getComputedStyle(box).overflowX !== 'visible' && (text.right > right + TOLERANCE || text.left < left - TOLERANCE)) {
         return true;
       }
       if (box === element) {
