@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dra-exporter/dra-exporter/dashboards/gen/sets"
 )
 
 // TestOperators: each operator gets objects of its kinds, by itself if the cluster has
@@ -57,8 +59,8 @@ func TestOperators(t *testing.T) {
 			t.Errorf("%s is %v", key, one.at("spec", "instanceSelector"))
 		}
 	}
-	if dashboards != 7 {
-		t.Errorf("there are %d dashboards", dashboards)
+	if want := len(sets.All()[0].Dashboards); dashboards != want {
+		t.Errorf("there are %d dashboards, want %d", dashboards, want)
 	}
 }
 
