@@ -65,7 +65,7 @@ help: ## list the targets
 demo: ## a simulated node on this machine: no GPU, no cluster, no gcc (DEMO_FLAGS=…)
 	@echo "Building dra-exporter with Go; the first time, this takes a minute or two."
 	@$(MAKE) --silent --no-print-directory build-static
-	@echo "Starting a simulated node and its cluster on this machine."
+	@echo "Starting two simulated nodes and their cluster on this machine."
 	@exec bin/dra-exporter-static demo $(DEMO_FLAGS)
 
 ##@ Build
