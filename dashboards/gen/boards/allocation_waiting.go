@@ -40,10 +40,10 @@ func pendingNow() []panel {
 			{label: "cluster", title: "Cluster"},
 			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
 			{label: "pod", title: "Pod"},
-			{label: "pod_claim", title: "Reference"},
-			{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
-			{label: "deviceclass", title: "Class"},
 			{label: "reason", title: "Reason"},
+			{label: "pod_claim", title: "Reference", last: true},
+			{label: "resourceclaim", title: "Claim", links: []link{toClaim()}, last: true},
+			{label: "deviceclass", title: "Class", last: true},
 		}, column{title: "Waiting", unit: units.Seconds, expr: `topk(` + listed + `, ` + waitsWithReason + `)`, more: tinted(waitSteps())}),
 		listing(12, 7, about{
 			title: "Pending claims by reason and time", unit: units.Short,
@@ -73,8 +73,7 @@ func ages() []column {
 	old.more = tinted(anyIs(critical))
 	return []column{
 		aged("All", ""),
-		aged("< 1 min", " < 60"),
-		aged("1–5 min", " >= 60 < 300"),
+		aged("< 5 min", " < 300"),
 		aged("5–15 min", " >= 300 < 900"),
 		aged("15–60 min", " >= 900 < 3600"),
 		old,

@@ -87,7 +87,7 @@ or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}) + 
 			`dra_device_ecc_errors_total{@nodes, severity="uncorrected"}`))).
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(3, about{
-			title: "Pending resets", unit: units.Short,
+			title: "Resets due", unit: units.Short,
 			reads: "The next reset remaps a memory row. They work: reset them when free.",
 			empty: "not reported",
 		}, at(`sum(max by (cluster, node, uuid) (dra_device_row_remap_pending{@nodes}))`)).

@@ -20,7 +20,7 @@ func (k key) width(table uint32) int {
 		"deviceclass": 150, "driver": 140, "source": 150, "claim_uid": 300, "owner_name": 180,
 		"cluster": 110, "namespace": 120, "node": 120, "instance": 120, "uuid": 120,
 		"pod_claim": 120, "request": 120, "asked_by": 180, "action": 120, "template": 140,
-		"pool": 110, "phase": 110, "effect": 110, "container": 110, "resource": 140,
+		"alertname": 250, "severity": 100, "pool": 110, "phase": 110, "effect": 110, "container": 110, "resource": 140,
 	}
 	const filter = 24 // the sign for it
 	width := max(widths[k.label], textWidth(k.title)+filter)

@@ -38,7 +38,7 @@ func workloads() Board {
 func workloadNumbers() []panel {
 	return []panel{
 		number(4, about{
-			title: "Workloads with devices", unit: units.Short,
+			title: "Workloads", unit: units.Short,
 			reads: "Their pods hold a claim now.",
 			empty: needsWorkloads,
 		}, at(`count(workload:dra_claims_held:count{@workloads})`)).ColorScheme(always(neutral)),
