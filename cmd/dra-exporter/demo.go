@@ -99,8 +99,6 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 		return fmt.Errorf("start the simulated node: %w", err)
 	}
 	defer simulated.Close()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	kubeconfig := filepath.Join(directory, "kubeconfig")
 	if err := demo.WriteKubeconfig(kubeconfig, simulated.Config()); err != nil {
 		return err
@@ -126,6 +124,14 @@ func runDemo(ctx context.Context, flags *demoFlags, stdout io.Writer) (err error
 		}
 		roles, tour.Training = append(roles, training), training.server.Addresses()[0]
 	}
+	return runRoles(ctx, simulated, roles, tour, stdout)
+}
+
+// runRoles runs the simulation and the roles until ctx or one of them ends, and prints
+// the tour once all are ready.
+func runRoles(ctx context.Context, simulated *demo.Simulation, roles []demoRole, tour demo.Tour, stdout io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	tour.PrintAddresses(stdout)
 	var running errgroup.Group
 	running.Go(func() error {

@@ -15,7 +15,7 @@ type key struct {
 	label string
 	title string
 	links []link
-	// hidden columns tell rows apart and are not shown.
+	// hidden columns distinguish rows and are not shown.
 	hidden bool
 	// last puts the column behind the values: for what only some of them have, such
 	// as the currency of costs.

@@ -20,7 +20,7 @@ const measurements = "../../../test/tools/boards/measured.csv"
 const hashLength = 12
 
 // TestBoardsAreMeasured: the table is of the boards as they are. It fails when a board
-// has changed since it was drawn, so that somebody looks at the new pictures.
+// has changed since it was drawn: its new pictures have to be looked at.
 func TestBoardsAreMeasured(t *testing.T) {
 	file, err := os.Open(measurements)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// overview is the start page: what needs somebody now, each one click from its board.
+// overview is the start page: what needs attention now, each one click from its board.
 func overview() Board {
 	return Board{
 		UID:         uidOverview,

@@ -55,7 +55,8 @@ or 0 * sum(dra_workload_info{@workload})`)).
 			title: "Devices", unit: units.Short,
 			reads: "Devices and partitions of its pods' claims.",
 			empty: needsWorkload,
-		}, at(`sum(workload:dra_claim_devices:sum{@workload}) or 0 * sum(dra_workload_info{@workload})`)).ColorScheme(always(neutral)),
+		}, at(`sum(workload:dra_claim_devices:sum{@workload})
+or 0 * sum(dra_workload_info{@workload}) unless sum(dra_workload_pods{@workload, state=~"starting|running"})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Mean utilization", unit: units.PercentUnit,
 			reads: "Over devices whose use is known. A job that hangs has 100 %, too.",
@@ -75,7 +76,11 @@ or 0 * sum(dra_workload_info{@workload})`)).
 			none:  "not judged",
 			empty: "no devices are compared, or " + needsPeers,
 		}, at(`min(workload:dra_device_power_watts:hung{@workload})
-or 1 + 0 * sum(workload:dra_device_power_watts:avg5m{@workload})`)).
+or 1 + 0 * (
+  sum(workload:dra_device_power_watts:avg5m{@workload})
+  + sum(workload_role:dra_device_signal:median{@workload, signal="busy"})
+  + sum(workload:dra_claim_exchanged_bytes:share{@workload})
+)`)).
 			Mappings(words(named{"1", "does not hang", good})).ColorScheme(always(critical)),
 	}
 }
@@ -88,8 +93,7 @@ func workloadPending() panel {
 		none:  "nothing is pending, or no workload is chosen above",
 		empty: "no claim of its pods is pending, no workload is chosen, or " + noPods,
 	}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}},
-		column{title: "Claims", expr: `count by (cluster, reason) (max by (` + reference + `, reason) (dra_claim_pending_reason_info{@workload}))
-or 1 + 0 * max by (cluster, reason) (dra_workload_queued_since_timestamp_seconds{@workload})`},
+		column{title: "Claims", expr: `count by (cluster, reason) (max by (` + reference + `, reason) (dra_claim_pending_reason_info{@workload}))`},
 		column{title: "Oldest", unit: units.Seconds, more: tinted(waitSteps()), expr: `max by (cluster, reason) (
   max by (` + reference + `, reason) (dra_claim_pending_reason_info{@workload})
   * on (` + reference + `) group_left () max by (` + reference + `) (time() - dra_claim_pending_since_timestamp_seconds{@fleet, namespace="$namespace"})

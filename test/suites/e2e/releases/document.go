@@ -52,8 +52,8 @@ func cells(f Feature, results []Result) (off, on string) {
 	var offIn, onIn, unknownIn []string
 	for _, r := range results {
 		release := fmt.Sprintf("1.%d", r.Minor)
-		switch has, known := r.Has(f); {
-		case !known:
+		switch has, ok := r.Has(f); {
+		case !ok:
 			unknownIn = append(unknownIn, release)
 		case !has:
 		case stage(r.Minor, f.ID) == Off:

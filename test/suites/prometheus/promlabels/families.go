@@ -97,8 +97,8 @@ func (f Families) document(text string) {
 		if !strings.Contains(cell, "*only*") {
 			cell = common + cell
 		}
-		for _, found := range label.FindAllStringSubmatch(cell, -1) {
-			labels = append(labels, found[1])
+		for _, pair := range label.FindAllStringSubmatch(cell, -1) {
+			labels = append(labels, pair[1])
 		}
 		if strings.Contains(match[3], "label_…") {
 			labels = append(labels, podLabels)
@@ -117,8 +117,8 @@ func (f Families) exposition(text string) {
 	label := regexp.MustCompile(`([a-z_]+)="(?:[^"\\]|\\.)*"`)
 	for _, match := range sample.FindAllStringSubmatch(text, -1) {
 		labels := with(f[match[1]], targetLabels()...)
-		for _, found := range label.FindAllStringSubmatch(match[2], -1) {
-			labels = with(labels, found[1])
+		for _, pair := range label.FindAllStringSubmatch(match[2], -1) {
+			labels = with(labels, pair[1])
 		}
 		f[match[1]] = labels
 	}
