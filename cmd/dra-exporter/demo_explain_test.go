@@ -170,7 +170,7 @@ func TestReadmeShowsTheDemo(t *testing.T) {
 			kubeconfig = flag[1]
 		}
 	}
-	times := regexp.MustCompile(`since \d\d:\d\d UTC \(\d+ min\)`)
+	times := regexp.MustCompile(`since (?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC \(\d+ min\)`) // with a date after midnight
 	want := times.ReplaceAllString(shown[2], "since TIME")
 	answer := ""
 	for range 240 { // devices are free while a job of the demo does not run
