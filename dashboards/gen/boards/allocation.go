@@ -34,8 +34,8 @@ func allocation() Board {
 		from:        "now-6h",
 		variables:   allocationVariables(),
 		rows: []row{
-			{panels: slices.Concat(allocationNumbers(), pendingNow(), demandNow())},
-			{title: "Pending, failed and stuck claims", panels: slices.Concat(pendingPanels(), failurePanels(), stuckPanels())},
+			{panels: append(allocationNumbers(), pendingNow())},
+			{title: "Pending, failed and stuck claims", panels: slices.Concat([]panel{pendingByReason(), demandNow()}, pendingPanels(), failurePanels(), stuckPanels())},
 			{title: "Durations", panels: durationPanels()},
 			{title: "Supply", panels: supplyPanels()},
 			{title: "Durations by class", folded: true, panels: durationDetails()},
@@ -156,7 +156,7 @@ func durationPanels() []panel {
 
 func durationDetails() []panel {
 	return []panel{
-		listing(24, 9, about{
+		listing(24, 16, about{
 			title: "Duration of phases by class in the range", unit: units.Seconds,
 			reads: "ready is the total time. Quantiles of few observations are imprecise." + anyNamespace,
 			empty: noStarts + ", in the time range",
@@ -175,7 +175,7 @@ or label_replace(round(sum by (cluster, deviceclass) (increase(dra_claim_ready_d
 			title: "Time until ready by class (p95)", unit: units.Seconds,
 			reads: "From pending to running; multiple means several classes." + fewPods + anyNamespace,
 			empty: noStarts,
-		}, over(quantile(0.95, "cluster, deviceclass", readyBuckets, "$__rate_interval"), "{{deviceclass}} {{cluster}}")),
+		}, over(quantile(0.95, "cluster, deviceclass", readyBuckets, "$__rate_interval"), "{{deviceclass}} {{cluster}}")).ColorScheme(byName()),
 		heat(12, about{
 			title: "Distribution of the time until the first container runs", unit: units.Seconds,
 			reads: "Darker means more pods. Two bands: pods that found free devices, and pods that did not." + anyNamespace,

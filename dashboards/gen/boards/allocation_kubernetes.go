@@ -33,7 +33,9 @@ func allocationKubernetes() Board {
 		from:        "now-6h",
 		variables:   []cog.Builder[dashboard.VariableModel]{dataSource(), cluster()},
 		rows: []row{
-			{panels: kubernetesNow()},
+			{panels: append([]panel{note("Scrapes that this board needs",
+				"Panels of what is not scraped are empty. The exporter's own durations are on DRA / Allocation.",
+				"/metrics of kubelets, kube-scheduler, kube-controller-manager and of the drivers, and the set `kubernetes` of recording rules.")}, kubernetesNow()...)},
 			{title: "Kubelets and drivers", panels: kubeletPanels()},
 			{title: "Scheduler", panels: schedulerPanels()},
 			{title: "Controller manager", panels: controllerPanels()},
@@ -43,19 +45,19 @@ func allocationKubernetes() Board {
 
 func kubernetesNow() []panel {
 	return []panel{
-		listing(12, 6, about{
+		listing(12, 8, about{
 			title: "Claims that kubelets have prepared, by driver", unit: units.Short,
 			reads: "Claims with devices of several drivers count for each, and once for any.",
 			empty: "no claim is in use, or no scrape of kubelets",
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "driver_name", title: "Driver"}},
 			column{title: "Claims", expr: `sum by (cluster, driver_name) (dra_resource_claims_in_use{@fleet})`}),
-		listing(12, 6, about{
+		listing(12, 8, about{
 			title: "Devices that NVIDIA's driver has prepared", unit: units.Short,
 			reads: "As counted by the driver. Fewer than allocated: pods are being prepared, or cannot be.",
 			empty: "no scrape of the driver, or nothing is prepared",
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "device_type", title: "Type"}},
 			column{title: "Devices", expr: `sum by (cluster, device_type) (nvidia_dra_prepared_devices{@fleet}) > 0`}),
-		listing(24, 6, about{
+		listing(24, 8, about{
 			title: "Results of binding conditions in the range", unit: units.Short,
 			reads: "Allocations by result; all except success are scheduled again.",
 			empty: "no device has binding conditions, or " + noScheduler,
@@ -156,7 +158,7 @@ func controllerPanels() []panel {
 			title: "Waits in the claim controller's queue (p95)", unit: units.Seconds,
 			reads: "Before the controller creates claims or removes reservations. Seconds here slow down all allocations.",
 			empty: "no claim has changed, or " + noController,
-		}, over(quantile(0.95, "cluster", `workqueue_queue_duration_seconds_bucket{@fleet, name="resource_claim"}`, "$__rate_interval"), "{{cluster}} queue")),
+		}, over(quantile(0.95, "cluster", `workqueue_queue_duration_seconds_bucket{@fleet, name="resource_claim"}`, "$__rate_interval"), "queue {{cluster}}")),
 		timeline(12, about{
 			title: "Pods evicted for tainted devices", unit: units.CountsPerMinute,
 			reads: "Many pods at once indicate a rule that selects too many devices.",

@@ -44,26 +44,24 @@ func freeShare() []dashboard.DynamicConfigValue {
 }
 
 // demandNow compares what there is with what is pending.
-func demandNow() []panel {
-	return []panel{
-		listing(12, 7, about{
-			title: "Supply and demand by class", unit: units.Short,
-			reads: "Without gated pods. Classes may overlap: do not add them up. Supply is not filtered by namespace, Waiting is.",
-			empty: "no cluster role reads DeviceClasses and ResourceSlices",
-		}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class"}},
-			column{title: "Waiting", unit: units.Short, expr: unknownClass(`count by (cluster, deviceclass) (` + notGated(waits) + `)`)},
-			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: ofClass("free")},
-			column{title: "Allocated", unit: units.Short, expr: ofClass("allocated")},
-			column{title: "Unavailable", unit: units.Short, expr: ofClass("unavailable")},
-			column{title: "Free share", unit: units.PercentUnit, more: freeShare(), expr: ofClass("free") + `
+func demandNow() panel {
+	return listing(12, 12, about{
+		title: "Supply and demand by class", unit: units.Short,
+		reads: "Without gated pods. Classes may overlap: do not add them up. Supply is not filtered by namespace, Waiting is.",
+		empty: "no cluster role reads DeviceClasses and ResourceSlices",
+	}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class"}},
+		column{title: "Waiting", unit: units.Short, expr: unknownClass(`count by (cluster, deviceclass) (` + notGated(waits) + `)`)},
+		column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: ofClass("free")},
+		column{title: "Allocated", unit: units.Short, expr: ofClass("allocated")},
+		column{title: "Unavailable", unit: units.Short, expr: ofClass("unavailable")},
+		column{title: "Free share", unit: units.PercentUnit, more: freeShare(), expr: ofClass("free") + `
 / on (cluster, deviceclass) (sum by (cluster, deviceclass) (max by (cluster, deviceclass, state) (dra_class_devices{@classes})) > 0)`},
-		),
-	}
+	)
 }
 
 func supplyPanels() []panel {
 	return []panel{
-		listing(12, 8, about{
+		listing(12, 10, about{
 			title: "Supply by driver", unit: units.Short,
 			reads: "On one node: the most free on one node; claims that request more are fragmented. Not filtered by namespace and class.",
 			empty: noSlices,
@@ -79,13 +77,13 @@ func supplyPanels() []panel {
 			title: "Free devices of each class", unit: units.Short,
 			reads: "At 0 with pending claims (alert DRAClassExhausted): add devices, or find idle claims in DRA / Claims. Not filtered by namespace.",
 			empty: "no cluster role reads DeviceClasses and ResourceSlices",
-		}, over(ofClass("free"), "{{deviceclass}} {{cluster}}")),
+		}, over(ofClass("free"), "{{deviceclass}} {{cluster}}")).ColorScheme(byName()),
 	}
 }
 
 func taints() panel {
 	const taint = "cluster, driver, key, effect"
-	return listing(12, 8, about{
+	return listing(12, 10, about{
 		title: "Tainted devices by taint", unit: units.Short,
 		reads: "From slices or DeviceTaintRules. Claims that do not tolerate NoSchedule or NoExecute cannot get them. Not filtered by namespace and class.",
 		empty: "no device is tainted, or " + noSlices, none: noneSeen,
@@ -105,7 +103,7 @@ func incompletePools() panel {
 	of := func(family string) string {
 		return `max by (` + poolLabels + `) (` + family + `) and on (` + poolLabels + `) ` + incomplete
 	}
-	return listing(12, 8, about{
+	return listing(12, 10, about{
 		title: "Incomplete pools", unit: units.Short,
 		reads: "Slices of the newest generation are missing: nothing is allocated. Normal while a driver starts; otherwise check the driver. 0 slices: all are missing while claims hold devices. Not filtered by namespace and class.",
 		empty: "all pools are complete, or " + noSlices, none: noneSeen,
@@ -134,7 +132,7 @@ func supplyDetails() []panel {
 			empty: "there is no claim, or no cluster role reads claims",
 		}, over(claimsBy("cluster, state", "@claims"), "{{state}} {{cluster}}")),
 		taints(),
-		listing(12, 9, about{
+		listing(12, 10, about{
 			title: "Free devices by node", unit: units.Short,
 			reads: "The " + listed + " nodes with the most. If each has one, large requests are fragmented. No node: devices of several nodes. Not filtered by namespace and class.",
 			empty: noSlices,
@@ -143,7 +141,7 @@ func supplyDetails() []panel {
 			column{title: "Allocated", unit: units.Short, expr: devicesIn("allocated", "cluster, node") + ` and on (cluster, node) ` + free},
 			column{title: "Unavailable", unit: units.Short, expr: devicesIn("unavailable", "cluster, node") + ` and on (cluster, node) ` + free},
 		),
-		listing(12, 9, about{
+		listing(12, 10, about{
 			title: "Capacities of devices that claims share", unit: units.Short,
 			reads: "Consumed part of capacities that claims share, in its own unit. Not filtered by namespace and class.",
 			empty: "no driver publishes shareable devices, or " + noSlices,
@@ -152,7 +150,7 @@ func supplyDetails() []panel {
 			{label: "driver", title: "Driver"},
 			{label: "capacity", title: "Capacity"},
 		},
-			column{title: "Consumed share", unit: units.PercentUnit, more: gauge(steps(good, step{0.8, warning}, step{0.95, critical})),
+			column{title: "Share", unit: units.PercentUnit, more: gauge(steps(good, step{0.8, warning}, step{0.95, critical})),
 				expr: total("dra_capacity_consumed") + ` / on (` + capacity + `) (` + total("dra_capacity") + ` > 0)`},
 			column{title: "Consumed", unit: units.SiShort, expr: total("dra_capacity_consumed")},
 			column{title: "In all", unit: units.SiShort, expr: total("dra_capacity")},

@@ -29,28 +29,30 @@ func notGated(references string) string {
 	return references + ` unless on (` + reference + `) dra_claim_pending_reason_info{@namespaces, reason=~"scheduling_gated|queue_quota"}`
 }
 
-// pendingNow are the pending claims, one by one and by reason.
-func pendingNow() []panel {
-	return []panel{
-		listing(24, 8, about{
-			title: "Pending claims by reason and age", unit: units.Seconds,
-			reads: "The " + listed + " oldest, with the first reason that applies. docs/pending.md has remedies, `dra-exporter explain pod NAMESPACE/POD` details. Claim is empty until it exists.",
-			empty: noWaits, none: noneSeen,
-		}, []key{
-			{label: "cluster", title: "Cluster"},
-			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
-			{label: "pod", title: "Pod"},
-			{label: "reason", title: "Reason"},
-			{label: "pod_claim", title: "Reference", last: true},
-			{label: "resourceclaim", title: "Claim", links: []link{toClaim()}, last: true},
-			{label: "deviceclass", title: "Class", last: true},
-		}, column{title: "Waiting", unit: units.Seconds, expr: `topk(` + listed + `, ` + waitsWithReason + `)`, more: tinted(waitSteps())}),
-		listing(12, 7, about{
-			title: "Pending claims by reason and time", unit: units.Short,
-			reads: "scheduling_gated and queue_quota are gated, not pending. Claims older than 15 minutes are seldom allocated without action.",
-			empty: noWaits, none: noneSeen,
-		}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}}, ages()...),
-	}
+// pendingNow are the pending claims, one by one.
+func pendingNow() panel {
+	return listing(24, 14, about{
+		title: "Pending claims by reason and age", unit: units.Seconds,
+		reads: "The " + listed + " oldest, with the first reason that applies. docs/pending.md has remedies, `dra-exporter explain pod NAMESPACE/POD` details. Claim is empty until it exists.",
+		empty: noWaits, none: noneSeen,
+	}, []key{
+		{label: "cluster", title: "Cluster"},
+		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
+		{label: "pod", title: "Pod"},
+		{label: "reason", title: "Reason"},
+		{label: "pod_claim", title: "Reference", hidden: true},
+		{label: "resourceclaim", title: "Claim", links: []link{toClaim()}, last: true},
+		{label: "deviceclass", title: "Class", last: true},
+	}, column{title: "Waiting", unit: units.Seconds, expr: `topk(` + listed + `, ` + waitsWithReason + `)`, more: tinted(waitSteps())})
+}
+
+// pendingByReason counts them by how long they have waited.
+func pendingByReason() panel {
+	return listing(12, 12, about{
+		title: "Pending claims by reason and time", unit: units.Short,
+		reads: "scheduling_gated and queue_quota are gated, not pending. Claims older than 15 minutes are seldom allocated without action.",
+		empty: noWaits, none: noneSeen,
+	}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}}, ages()...)
 }
 
 func pendingPanels() []panel {
@@ -95,7 +97,7 @@ func requestStages() panel {
 			expr: rows(`(dra_claim_pending_candidates{@namespaces, stage="` + name + `"}` + oldest + `)`),
 		}
 	}
-	return listing(24, 9, about{
+	return listing(24, 10, about{
 		title: "Devices after each stage, by request", unit: units.Short,
 		reads: "The " + listed + " oldest pending claims. A request fails at the first number below Asked; 0 is red. Asked is empty for all matching devices. Each alternative has a row.",
 		none:  noneSeen,
@@ -126,7 +128,7 @@ func failurePanels() []panel {
 		}, over(`60 * sum by (cluster, reason) (rate(dra_allocation_failures_total{@classes}[$__rate_interval])) > 0`, "{{reason}} {{cluster}}")).
 			DrawStyle(common.GraphDrawStyleBars).
 			FillOpacity(80),
-		listing(24, 6, about{
+		listing(24, 8, about{
 			title: "Failures by class and reason in the range", unit: units.Short,
 			reads: "How often each reason began while the exporter ran. An empty class is unknown." + anyNamespace,
 			empty: "no failure, or " + empty, none: noneSeen,
@@ -150,7 +152,7 @@ const (
 func stuckPanels() []panel {
 	const claim = "cluster, namespace, resourceclaim"
 	return []panel{
-		listing(24, 6, about{
+		listing(24, 8, about{
 			title: "Pods with allocated claims that do not run yet", unit: units.Seconds,
 			reads: "They hold devices and do not use them. binding depends on the driver, preparation on kubelet and driver, start on images. The " + listed + " slowest." + anyClass,
 			none:  noneSeen,
@@ -165,7 +167,7 @@ func stuckPanels() []panel {
 			title: "For", unit: units.Seconds, more: tinted(steps(plain, step{300, warning}, step{600, critical})),
 			expr: `topk(` + listed + `, max by (` + underWay + `) (time() - dra_claim_phase_since_timestamp_seconds{@namespaces}))`,
 		}),
-		listing(24, 6, about{
+		listing(24, 8, about{
 			title: "Stuck and orphaned claims", unit: units.Seconds,
 			reads: "Terminating because of a finalizer, or reserved only for pods that are gone. Both hold devices." + anyClass,
 			none:  noneSeen,

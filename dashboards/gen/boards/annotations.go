@@ -25,6 +25,14 @@ type annotation struct {
 	ValueIsTime bool `json:"useValueForTime"`
 }
 
+// newXids are the codes of nodes that had none of them in the five minutes before: one
+// mark for an episode, not one for each step of it.
+func newXids(devices string) string {
+	const rule = `device:dra_device_xid_errors:increase5m{`
+	return `sum by (cluster, node, xid) (last_over_time(` + rule + devices + `}[$__rate_interval])) > 0
+unless on (cluster, node, xid) sum by (cluster, node, xid) (last_over_time(` + rule + devices + `}[$__rate_interval] offset 5m)) > 0`
+}
+
 // annotations are the same on each board. Windows are not shorter than a step, so
 // that nothing between two steps is missed.
 func (m marks) annotations() []annotation {
@@ -48,7 +56,7 @@ unless on (cluster, version) ` + version + `{` + exporters + `}[$__rate_interval
 and on (cluster) group by (cluster) (last_over_time(dra_exporter_build_info{` + exporters + `}[$__rate_interval] offset $__rate_interval))`},
 		{Name: "Xids", IconColor: critical,
 			Title: "Xid {{xid}}", Text: "{{node}} {{cluster}}",
-			Expr: `sum by (cluster, node, xid) (last_over_time(device:dra_device_xid_errors:increase5m{` + devices + `}[$__rate_interval])) > 0`},
+			Expr: newXids(devices)},
 	}
 	for i := range all {
 		all[i].Datasource, all[i].Enable, all[i].Step = source(), true, minStep

@@ -1,8 +1,6 @@
 package boards
 
 import (
-	"slices"
-
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
@@ -26,8 +24,8 @@ func capacity() Board {
 			several("class", "Device class", `label_values({__name__=~"dra_class_devices|dra_class_headroom_claims", @fleet}, deviceclass)`),
 		},
 		rows: []row{
-			{panels: slices.Concat(capacityNumbers(), headroomTable(), strandedTable())},
-			{title: "History", panels: capacityHistory()},
+			{panels: append(capacityNumbers(), headroomTable()...)},
+			{title: "Stranded devices and history", panels: append(strandedTable(), capacityHistory()...)},
 			{title: "Idle nodes", panels: idleNodes()},
 		},
 	}
@@ -61,7 +59,7 @@ func capacityNumbers() []panel {
 			reads: "Hours, added up over devices. Not filtered by class.",
 			none:  noneSeen,
 			empty: "none was stranded, or " + noPermission,
-		}, at(`sum(increase(dra_devices_stranded_seconds_total{@fleet}[$__range])) / 3600`)).ColorScheme(always(neutral)),
+		}, at(`sum(increase(dra_devices_stranded_seconds_total{@fleet}[$__range])) / 3600`)).ColorScheme(always(neutral)).Decimals(2),
 		number(4, about{
 			title: "Requests not fitting", unit: units.Short,
 			reads: "Requested shapes of which not one pod more fits.",
@@ -88,7 +86,7 @@ func capacityNumbers() []panel {
 
 func headroomTable() []panel {
 	return []panel{
-		listing(24, 10, about{
+		listing(24, 14, about{
 			title: "Headroom by class and shape", unit: units.Short,
 			reads: "Claims that fit; Pods also find CPU, memory and a node that accepts them. A shape's number is devices on one node. Limit: why one more would be pending.",
 			empty: noPermission,
@@ -102,7 +100,7 @@ func headroomTable() []panel {
 
 func strandedTable() []panel {
 	return []panel{
-		listing(24, 8, about{
+		listing(24, 6, about{
 			title: "Stranded devices by node", unit: units.Short,
 			reads: "No claim can use them. No node: several nodes could. Not filtered by class.",
 			none:  noneSeen,
@@ -118,34 +116,34 @@ func strandedTable() []panel {
 
 func capacityHistory() []panel {
 	return []panel{
-		stairs(12, about{
-			title: "Pods that fit, of requested shapes", unit: units.Short,
+		stairs(24, about{
+			title: "Pods that fit, of the ten most requested shapes", unit: units.Short,
 			reads: "More pods with one claim of each requested shape that could run.",
 			empty: "nothing requests the class, or " + noPermission,
 		}, over(`max by (`+shapeLabels+`) (dra_class_headroom_pods{@classes})
-and on (`+shapeLabels+`) (max by (`+shapeLabels+`) (dra_class_shape_claims{@classes}) > 0)`, "{{cluster}} {{deviceclass}}: {{shape}}")),
+and on (`+shapeLabels+`) topk(10, max by (`+shapeLabels+`) (max_over_time(dra_class_shape_claims{@classes}[$__range] @ end())) > 0)`, "{{deviceclass}}: {{shape}} {{cluster}}")).Legend(below()),
+		stairs(24, about{
+			title: "Free and allocated devices of each class", unit: units.Short,
+			reads: "Devices of each class from which headroom is computed.",
+			empty: noSlices,
+		}, over(ofClass("free"), "{{deviceclass}} free {{cluster}}"), over(ofClass("allocated"), "{{deviceclass}} allocated {{cluster}}")).Height(12),
 		stacked(12, about{
 			title: "Stranded devices by reason", unit: units.Short,
 			reads: "Devices that no claim can use. Not filtered by class.",
 			none:  noneSeen,
 			empty: "none was stranded, or " + noPermission,
-		}, over(strandedNow("cluster, reason"), "{{cluster}} {{reason}}")),
+		}, over(strandedNow("cluster, reason"), "{{reason}} {{cluster}}")),
 		stacked(12, about{
 			title: "Cost per hour of stranded devices", unit: units.Short,
 			reads: "At the mean price of the driver's whole devices on the node. Not filtered by class.",
 			none:  noneSeen,
 			empty: "none was stranded, or " + needsPrices,
-		}, recorded(`sum by (cluster, reason, currency) (last_over_time(reason:dra_devices_stranded_cost:increase5m{@fleet}[10m])) * 12`, "{{cluster}} {{reason}} {{currency}}")),
+		}, recorded(`sum by (cluster, reason, currency) (last_over_time(reason:dra_devices_stranded_cost:increase5m{@fleet}[10m])) * 12`, "{{reason}} {{currency}} {{cluster}}")),
 		timeline(12, about{
 			title: "Fragmentation of each class", unit: units.PercentUnit,
 			reads: "Expected share of free devices that a requested claim cannot use.",
 			empty: "no free devices are requested, or " + noPermission,
-		}, over(`max by (cluster, deviceclass) (dra_class_fragmentation_ratio{@classes})`, "{{cluster}} {{deviceclass}}")),
-		stairs(12, about{
-			title: "Free and allocated devices of each class", unit: units.Short,
-			reads: "Devices of each class from which headroom is computed.",
-			empty: noSlices,
-		}, over(ofClass("free"), "{{cluster}} {{deviceclass}} free"), over(ofClass("allocated"), "{{cluster}} {{deviceclass}} allocated")),
+		}, over(`max by (cluster, deviceclass) (dra_class_fragmentation_ratio{@classes})`, "{{deviceclass}} {{cluster}}")).ColorScheme(byName()),
 	}
 }
 

@@ -28,7 +28,7 @@ func claim() Board {
 		variables:   claimVariables(),
 		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
-			{panels: slices.Concat(claimNow(), claimWaits(), claimDevices())},
+			{panels: slices.Concat([]panel{chosenClaim()}, claimNow(), claimWaits(), []panel{claimStages()}, claimDevices())},
 			{title: "Pods and class", panels: claimIdentity()},
 			{title: "Health of its devices", panels: claimHealth()},
 			{title: "Use of its devices", panels: claimUse()},
@@ -92,13 +92,20 @@ const behind = `min(
   or dra_claim_phase_since_timestamp_seconds{@claim}
 )`
 
+// chosenClaim says which claim is shown: without a choice it is the first by name.
+func chosenClaim() panel {
+	return note("Chosen claim", "Grafana chooses the first claim by name if no link or reader does.",
+		"**$resourceclaim** in namespace **$namespace**. Choose another above, or by its name on [Claims]("+link{uid: uidClaims}.url(nil)+") or [Allocation]("+link{uid: uidAllocation}.url(nil)+").")
+}
+
 func claimNow() []panel {
 	return []panel{
 		number(4, about{
 			title: "Devices", unit: units.Short,
 			reads: "With partitions, held now.",
-			empty: needsClaim,
-		}, at(`count(`+holds+`)`)).ColorScheme(always(neutral)),
+			empty: "no agent and not pending",
+		}, at(`count(`+holds+`)
+or 0 * count(dra_claim_pending_since_timestamp_seconds{@claim})`)).ColorScheme(always(neutral)),
 		number(4, about{
 			title: "Utilization", unit: units.PercentUnit,
 			reads: "Mean over its devices, without shared devices that are not split.",
@@ -162,7 +169,7 @@ func claimDevices() []panel {
 			{label: "device", title: "Device"},
 			{label: "model", title: "Model"},
 			{label: "partition_profile", title: "Profile"},
-			{label: "uuid", title: "UUID"},
+			{label: "uuid", title: "UUID", last: true},
 		},
 			column{title: "Utilization", unit: units.PercentUnit, expr: byRequest(ofDetailed(device("dra_claim_utilization_ratio"))), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
 			column{title: "Memory", unit: units.BytesIEC, expr: byRequest(ofDetailed(device("dra_claim_memory_used_bytes")))},
@@ -175,7 +182,7 @@ func claimDevices() []panel {
 
 func claimIdentity() []panel {
 	return []panel{
-		listing(24, 4, about{
+		listing(24, 2, about{
 			title: "The claim", unit: units.Short,
 			reads: "Its class (or multiple), template and sharing; whether it has admin access (it holds nothing) or is for an extended resource.",
 			empty: "not used on this node, or no agent there",
@@ -187,14 +194,14 @@ func claimIdentity() []panel {
 			{label: "sharing", title: "Sharing"},
 			{label: "admin_access", title: "Admin access"},
 			{label: "extended_resource", title: "Extended resource"},
-			{label: "claim_uid", title: "UID"},
-		}, column{title: "Devices allocated", expr: `max by (cluster, node, deviceclass, template, sharing, admin_access, extended_resource, claim_uid) (dra_claim_info{` + claimHere + `})
+			{label: "claim_uid", title: "UID", last: true},
+		}, column{title: "Devices", expr: `max by (cluster, node, deviceclass, template, sharing, admin_access, extended_resource, claim_uid) (dra_claim_info{` + claimHere + `})
 * on (cluster, node) group_left ()
 sum by (cluster, node) (
   max by (cluster, node, uuid) (dra_claim_bundled_devices{` + claimHere + `})
   or max by (cluster, node, uuid) (dra_claim_device_info{` + claimHere + `})
 )`}),
-		listing(24, 5, about{
+		listing(24, 4, about{
 			title: "Pods and containers", unit: units.Short,
 			reads: "Pods remain for some minutes after their end (--ledger.grace).",
 			empty: "no pod of the claim on this node, or no agent there",
@@ -207,7 +214,7 @@ sum by (cluster, node) (
 		}, column{title: "Devices", expr: `count by (cluster, pod, container, owner_kind, owner_name) (
   max by (cluster, pod, container, owner_kind, owner_name, uuid) (dra_claim_consumer_info{` + claimHere + `})
 )`}),
-		listing(24, 5, about{
+		listing(24, 4, about{
 			title: "Workload of its pods", unit: units.Short,
 			reads: "The workload of each pod, and the pod's place there.",
 			empty: "no workload, no pod on this node, or no agent there",
@@ -228,7 +235,7 @@ sum by (cluster, node) (
 
 func claimTopology() []panel {
 	return []panel{
-		listing(24, 5, about{
+		listing(24, 4, about{
 			title: "Alignment of its devices", unit: units.Short,
 			reads: "devices: with each other; network: each with its nearest adapter. Best: what so many devices of the node could be. link: NVLink or xGMI.",
 			empty: "only one device, none on this node, or no agent there",

@@ -49,7 +49,7 @@ func claimHealth() []panel {
 )`), "{{device}}: {{signal}}"),
 			over(concerning(`max by (cluster, node, uuid, key, value, effect) (dra_device_taint_info{@node}) * 3`), "{{device}}: {{key}}={{value}}:{{effect}}")),
 			named{"1", "warning", warning}, named{"2", "critical", critical}, named{"3", "tainted", warning}),
-		listing(24, 5, about{
+		listing(24, 4, about{
 			title: "Xids of its devices", unit: units.Short,
 			reads: "Also from before the claim held the devices: compare the time." + partitions,
 			none:  noneSeen,
@@ -57,7 +57,7 @@ func claimHealth() []panel {
 		}, deviceKeys(key{label: "xid", title: "Xid"}),
 			column{title: "Last seen", unit: units.DateTimeFromNow, expr: concerning(`max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}) * 1000`)},
 			column{title: "At", unit: units.DatetimeISO, expr: concerning(`max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}) * 1000`)},
-			column{title: "In the range", expr: concerning(`(sum by (cluster, node, uuid, xid) (sum_over_time(device:dra_device_xid_errors:increase5m{@node}[$__range]))
+			column{title: "In the range", more: whole(), expr: concerning(`(sum by (cluster, node, uuid, xid) (sum_over_time(device:dra_device_xid_errors:increase5m{@node}[$__range]))
 and on (cluster, node, uuid, xid) dra_device_xid_last_timestamp_seconds{@node}
 or 0 * max by (cluster, node, uuid, xid) (dra_device_xid_last_timestamp_seconds{@node}))`)},
 		).OverrideByName("Xid", append(asText(), property("mappings", xidMappings()))),

@@ -1,7 +1,6 @@
 package boards
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -22,8 +21,8 @@ func claims() Board {
 		description: "Devices that ResourceClaims hold and use by namespace and class, idle claims, and links to each claim.",
 		variables:   claimsVariables(),
 		rows: []row{
-			{panels: slices.Concat(claimNumbers(), standouts())},
-			{title: "Use by namespace", panels: claimsOver("namespace")},
+			{panels: append(claimNumbers(), idlest())},
+			{title: "Busiest claims, and use by namespace", panels: append([]panel{busiest()}, claimsOver("namespace")...)},
 			{title: "Use by device class", folded: true, panels: claimsOver("deviceclass")},
 			{title: "All claims of the selection", folded: true, panels: allClaims()},
 		},
@@ -97,51 +96,71 @@ func claimNumbers() []panel {
 	}
 }
 
-// claimsOver are levels over time by a label: what was used, and what was not.
+// remainder are all that are not among the ten that a panel draws by name.
+const remainder = "others"
+
+// most are the ten of some labels with most of a rule. They are chosen once for the
+// whole range, so that lines do not come and go with a rank.
+func most(by, rule string) string {
+	return `topk(10, sum by (` + by + `) (avg_over_time(` + rule + `[$__range] @ end())))`
+}
+
+// claimsOver are levels over time by a label: what was used, and what was not. All
+// panels have the ten namespaces or classes that hold most devices.
 func claimsOver(label string) []panel {
 	what := map[string]string{"namespace": "namespace", "deviceclass": "device class"}[label]
-	by, legend := " by (cluster, "+label+")", "{{cluster}} {{"+label+"}}"
-	level := func(rule string) query {
-		return over(`sum`+by+` (namespace_class:`+rule+`{@claims})`, legend)
+	labels, legend := "cluster, "+label, "{{"+label+"}} {{cluster}}"
+	ten := ` on (` + labels + `) ` + most(labels, "namespace_class:dra_claim_devices:sum{@claims}")
+	sums := func(by, rule, which string) string {
+		return `sum` + by + ` (namespace_class:` + rule + `{@claims} ` + which + ten + `)`
+	}
+	level := func(rule string) []query {
+		return []query{over(sums(" by ("+labels+")", rule, "and"), legend), over(sums("", rule, "unless"), remainder)}
+	}
+	share := func(part, whole string) []query {
+		ratio := func(by, which string) string {
+			return sums(by, part, which) + "\n/ (" + sums(by, whole, which) + " > 0)"
+		}
+		return []query{over(ratio(" by ("+labels+")", "and"), legend), over(ratio("", "unless"), remainder)}
 	}
 	all := []*timeseries.PanelBuilder{
 		timeline(12, about{
 			title: "Utilization by " + what, unit: units.PercentUnit,
 			reads: "Over devices whose use is known.",
 			empty: "not reported, or " + needsHolders,
-		}, over(shareOf(by, utilizationSum, utilizationCount), legend)).Max(1),
+		}, share(utilizationSum, utilizationCount)...).Max(1),
 		timeline(12, about{
 			title: "Memory in use by " + what, unit: units.PercentUnit,
 			reads: "Near 1, the next allocation may fail; above 1, claims use more of shared devices than they were given.",
 			empty: "not reported, or " + needsHolders,
-		}, over(shareOf(by, memoryUsed, memoryAllocated), legend)),
+		}, share(memoryUsed, memoryAllocated)...),
 		stacked(12, about{
 			title: "Devices held by " + what, unit: units.Short,
 			reads: "With partitions; a device of two claims counts twice.",
 			empty: needsHolders,
-		}, level("dra_claim_devices:sum")),
+		}, level("dra_claim_devices:sum")...),
 		stacked(12, about{
 			title: "Idle devices by " + what, unit: units.Short,
 			reads: "A permanent band is waste; DRA / Claims lists the idle claims.",
 			empty: "not reported, or " + needsHolders,
-		}, level("dra_claim_idle_devices:count")),
+		}, level("dra_claim_idle_devices:count")...),
 		stacked(12, about{
 			title: "Power by " + what, unit: units.Watt,
 			reads: "Without devices that claims share.",
 			empty: "not reported (partitions do not), or " + needsHolders,
-		}, level("dra_claim_power_watts:sum")),
+		}, level("dra_claim_power_watts:sum")...),
 		stacked(12, about{
 			title: "NVLink traffic by " + what, unit: units.BytesPerSecondSI,
 			reads: "Mean of five minutes, without shared devices. Jobs on several GPUs without traffic use PCIe.",
 			empty: "no NVLink, or no counter of its bytes (DCGM has it), or " + needsHolders,
-		}, level("dra_claim_nvlink_bytes:rate5m")),
+		}, level("dra_claim_nvlink_bytes:rate5m")...),
 	}
 	panels := make([]panel, len(all))
 	for i, p := range all {
 		if label == "namespace" {
-			p.DataLinks([]cog.Builder[dashboard.DashboardLink]{toNamespace().ofSeries()})
+			p.OverrideByQuery("A", toNamespace().onSeries())
 		}
-		panels[i] = p
+		panels[i] = p.ColorScheme(byName()).OverrideByName(remainder, fixed(unknown))
 	}
 	return panels
 }
@@ -172,39 +191,41 @@ func claimColumns() []key {
 const idleHours = `(time() - claim:dra_claim_idle_since_timestamp_seconds:max{@claims}) / 3600
   * on (` + claimLabels + `) claim:dra_claim_devices:count{@claims}`
 
-// standouts are the ends of the fleet: who waste the most, and who use the most.
-func standouts() []panel {
+// idlest are the claims that waste most.
+func idlest() panel {
 	wasted := "topk(20, " + idleHours + ")"
-	busiest := "topk(20, claim:dra_claim_utilization_ratio:avg{@claims})"
-	return []panel{
-		listing(24, 8, about{
-			title: "Idle claims with the most device-hours", unit: units.Short,
-			reads: "The twenty with most since their last use. Ask the owner, or delete the pod.",
-			none:  noneSeen,
-			empty: "none is idle, not reported, or " + needsHolders,
-		}, claimColumns(),
-			column{title: "Idle device-hours", unit: units.Short, expr: wasted, more: append(tinted(steps(good, step{1, warning}, step{24, critical})), property("decimals", 1))},
-			column{title: "Idle since", unit: units.DateTimeFromNow, expr: amongst("dra_claim_idle_since_timestamp_seconds:max", wasted) + " * 1000"},
-			column{title: "Devices", expr: amongst("dra_claim_devices:count", wasted)},
-			column{title: "Power", unit: units.Watt, expr: amongst("dra_claim_power_watts:sum", wasted)},
-		),
-		listing(24, 8, about{
-			title: "Busiest claims", unit: units.Short,
-			reads: "The twenty with most utilization. NVLink: both directions, mean of five minutes.",
-			empty: "not reported, or " + needsHolders,
-		}, claimColumns(),
-			column{title: "Utilization", unit: units.PercentUnit, expr: amongst("dra_claim_utilization_ratio:avg", busiest), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
-			column{title: "Devices", expr: amongst("dra_claim_devices:count", busiest)},
-			column{title: "Memory used", unit: units.PercentUnit, expr: amongst("dra_claim_memory_used:ratio", busiest), more: gauge(steps(neutral, step{0.95, critical}))},
-			column{title: "Power", unit: units.Watt, expr: amongst("dra_claim_power_watts:sum", busiest)},
-			column{title: "NVLink", unit: units.BytesPerSecondSI, expr: amongst("dra_claim_nvlink_bytes:rate5m", busiest)},
-		),
-	}
+	return listing(24, 10, about{
+		title: "Idle claims with the most device-hours", unit: units.Short,
+		reads: "The twenty with most since their last use. Ask the owner, or delete the pod.",
+		none:  noneSeen,
+		empty: "none is idle, not reported, or " + needsHolders,
+	}, claimColumns(),
+		column{title: "Idle device-hours", unit: units.Short, expr: wasted, more: append(tinted(steps(good, step{1, warning}, step{24, critical})), property("decimals", 1))},
+		column{title: "Idle since", unit: units.DateTimeFromNow, expr: amongst("dra_claim_idle_since_timestamp_seconds:max", wasted) + " * 1000"},
+		column{title: "Devices", expr: amongst("dra_claim_devices:count", wasted)},
+		column{title: "Power", unit: units.Watt, expr: amongst("dra_claim_power_watts:sum", wasted)},
+	)
+}
+
+// busiest are the claims that use most of what they hold.
+func busiest() panel {
+	first := "topk(20, claim:dra_claim_utilization_ratio:avg{@claims})"
+	return listing(24, 10, about{
+		title: "Busiest claims", unit: units.Short,
+		reads: "The twenty with most utilization. NVLink: both directions, mean of five minutes.",
+		empty: "not reported, or " + needsHolders,
+	}, claimColumns(),
+		column{title: "Utilization", unit: units.PercentUnit, expr: amongst("dra_claim_utilization_ratio:avg", first), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
+		column{title: "Devices", expr: amongst("dra_claim_devices:count", first)},
+		column{title: "Memory used", unit: units.PercentUnit, expr: amongst("dra_claim_memory_used:ratio", first), more: gauge(steps(neutral, step{0.95, critical}))},
+		column{title: "Power", unit: units.Watt, expr: amongst("dra_claim_power_watts:sum", first)},
+		column{title: "NVLink", unit: units.BytesPerSecondSI, expr: amongst("dra_claim_nvlink_bytes:rate5m", first)},
+	)
 }
 
 func allClaims() []panel {
 	return []panel{
-		listing(24, 16, about{
+		listing(24, 14, about{
 			title: "Claims", unit: units.Short,
 			reads: strings.Join([]string{
 				"Click a name for devices, pods and health.",

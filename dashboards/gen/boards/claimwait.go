@@ -26,64 +26,64 @@ func stage(name string) string {
 )`
 }
 
+// claimWaits are the pods that wait for the claim or for its devices, and what keeps
+// the claim from its end.
 func claimWaits() []panel {
-	none := steps(critical, step{1, plain})
-
 	return []panel{
-		listing(12, 5, about{
-			title: "Pending pods of the claim, by reason", unit: units.Short,
-			reads: "The first reason that applies; remedies are in docs/pending.md, details in dra-exporter explain pod." + whereverItIs,
+		listing(16, 2, about{
+			title: "Its pods that do not run yet", unit: units.Short,
+			reads: "Pending: the first reason that applies; remedies are in docs/pending.md, details in `dra-exporter explain pod`. Allocated: the phase. If binding or preparation does not end, check driver or kubelet; if start does not, the image." + whereverItIs,
 			empty: noPodWaits, none: noneSeen,
 		}, []key{
 			{label: "cluster", title: "Cluster"},
 			{label: "pod", title: "Pod"},
-			{label: "pod_claim", title: "Reference"},
 			{label: "reason", title: "Reason"},
-		}, column{title: "Since", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, pod, pod_claim, reason) (
-  ` + waitsForIt + ` * on (` + ofReference + `) group_left (reason) ` + whyInNamespace + `
-  or on (` + ofReference + `) ` + waitsForIt + `
-)`}),
-		listing(12, 5, about{
-			title: "Current phases of its pods", unit: units.Short,
-			reads: "Allocated, but no container runs. If binding or preparation does not end, check driver or kubelet; if start does not, the image (docs/pending.md)." + whereverItIs,
-			empty: noPodWaits, none: noneSeen,
-		}, []key{
-			{label: "cluster", title: "Cluster"},
-			{label: "pod", title: "Pod"},
 			{label: "phase", title: "Phase"},
-		}, column{title: "Since", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, pod, phase) (dra_claim_phase_since_timestamp_seconds{@claim})`}),
-		listing(16, 5, about{
-			title: "Devices after each stage", unit: units.Short,
-			reads: "The request fails at the first stage with fewer devices than requested. free: not held, of a complete pool. Best node: the most on one node." + whereverItIs,
-			none:  noneSeen,
-			empty: noPodWaits + "; the claim or class does not exist",
-		}, []key{
-			{label: "cluster", title: "Cluster"},
-			{label: "pod", title: "Pod"},
-			{label: "request", title: "Request"},
-		},
-			column{title: "Asked", expr: `max by (cluster, pod, request) (
-  dra_claim_pending_requested_devices{@fleet, namespace="$namespace"}
-  and on (` + ofReference + `) ` + waitsForIt + `
-)`},
-			column{title: "Published", expr: stage("published"), more: tinted(none)},
-			column{title: "Class", expr: stage("class"), more: tinted(none)},
-			column{title: "Selectors", expr: stage("selectors"), more: tinted(none)},
-			column{title: "Untainted", expr: stage("untainted"), more: tinted(none)},
-			column{title: "Free", expr: stage("free"), more: tinted(none)},
-			column{title: "Best node", expr: stage("best_node"), more: tinted(none)},
-		),
+			{label: "pod_claim", title: "Reference", last: true},
+		}, column{title: "Since", unit: units.DateTimeFromNow, expr: `1000 * (
+  max by (cluster, pod, pod_claim, reason) (
+    ` + waitsForIt + ` * on (` + ofReference + `) group_left (reason) ` + whyInNamespace + `
+    or on (` + ofReference + `) ` + waitsForIt + `
+  )
+  or max by (cluster, pod, phase) (dra_claim_phase_since_timestamp_seconds{@claim})
+)`}),
 		number(4, about{
 			title: "Being deleted since", unit: units.DateTimeFromNow,
 			reads: "Because of a finalizer: usually a pod still uses the claim, or its driver does not run." + whereverItIs,
 			none:  "not seen",
 			empty: "it is not being deleted, or no cluster role",
-		}, at(`max(dra_claim_terminating_since_timestamp_seconds{@claim}) * 1000`)).ColorScheme(always(warning)).Height(5),
+		}, at(`max(dra_claim_terminating_since_timestamp_seconds{@claim}) * 1000`)).ColorScheme(always(warning)).Height(tableHeight(2)),
 		number(4, about{
 			title: "Orphaned", unit: units.Bool,
 			reads: "True: reserved only for pods that are gone, and still holds devices." + whereverItIs,
 			none:  "not seen",
 			empty: "it is not orphaned, or no cluster role",
-		}, at(`max(dra_claim_orphaned{@claim})`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()).Height(5),
+		}, at(`max(dra_claim_orphaned{@claim})`)).Thresholds(anyIs(critical)).ColorScheme(byThresholds()).Height(tableHeight(2)),
 	}
+}
+
+// claimStages is what each stage leaves for the requests of the claim while it waits.
+func claimStages() panel {
+	none := steps(critical, step{1, plain})
+	return listing(24, 2, about{
+		title: "Devices after each stage", unit: units.Short,
+		reads: "The request fails at the first stage with fewer devices than requested. free: not held, of a complete pool. Best node: the most on one node." + whereverItIs,
+		none:  noneSeen,
+		empty: noPodWaits + "; the claim or class does not exist",
+	}, []key{
+		{label: "cluster", title: "Cluster"},
+		{label: "pod", title: "Pod"},
+		{label: "request", title: "Request"},
+	},
+		column{title: "Asked", expr: `max by (cluster, pod, request) (
+  dra_claim_pending_requested_devices{@fleet, namespace="$namespace"}
+  and on (` + ofReference + `) ` + waitsForIt + `
+)`},
+		column{title: "Published", expr: stage("published"), more: tinted(none)},
+		column{title: "Class", expr: stage("class"), more: tinted(none)},
+		column{title: "Selectors", expr: stage("selectors"), more: tinted(none)},
+		column{title: "Untainted", expr: stage("untainted"), more: tinted(none)},
+		column{title: "Free", expr: stage("free"), more: tinted(none)},
+		column{title: "Best node", expr: stage("best_node"), more: tinted(none)},
+	)
 }

@@ -46,6 +46,12 @@ func always(colour string) cog.Builder[dashboard.FieldColor] {
 	return dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdFixed).FixedColor(colour)
 }
 
+// byName gives a series the colour of its name: a class or a namespace has the same
+// one on all panels.
+func byName() cog.Builder[dashboard.FieldColor] {
+	return dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdPaletteClassicByName)
+}
+
 // uncoloured is for the absence of a value, which Grafana else writes in the colour
 // of the lowest values: green or red for something unknown.
 func uncoloured() []dashboard.ValueMapping {

@@ -1,6 +1,9 @@
 package boards
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
@@ -18,9 +21,14 @@ func withDevice(selection, expr string) string {
 (
   topk by (cluster, node, uuid) (1, max by (cluster, node, uuid, device) (dra_device_published_info{` + selection + `}))
   or on (cluster, node, uuid)
-  label_replace(max by (cluster, node, uuid) (dra_device_info{` + selection + `}), "device", "$1$2", "uuid",
-    "(?:.*/)?(?:((?:GPU-|MIG-)?[0-9a-f]{8})-[0-9a-f-]{27}|(.+))")
+  ` + shortUUID(`max by (cluster, node, uuid) (dra_device_info{`+selection+`})`) + `
 )`
+}
+
+// shortUUID gives each series the beginning of its UUID as the label device.
+func shortUUID(expr string) string {
+	return `label_replace(` + expr + `, "device", "$1$2", "uuid",
+    "(?:.*/)?(?:((?:GPU-|MIG-)?[0-9a-f]{8})-[0-9a-f-]{27}|(.+))")`
 }
 
 // deviceKeys are the columns that say which device a row is about.
@@ -29,7 +37,7 @@ func deviceKeys(more ...key) []key {
 		{label: "cluster", title: "Cluster"},
 		{label: "node", title: "Node", links: []link{toNode()}},
 		{label: "device", title: "Device"},
-		{label: "uuid", title: "UUID"},
+		{label: "uuid", title: "UUID", hidden: true},
 	}, more...)
 }
 
@@ -61,6 +69,33 @@ func healthBy(selection, by string) string {
 func healthWords() []dashboard.DynamicConfigValue {
 	return append(tinted(steps(critical, step{1, good})),
 		property("mappings", words(named{"0", "unhealthy", critical}, named{"1", "healthy", good})))
+}
+
+// unhealthyBy is of each device the sum of the sources that report it as unhealthy:
+// 1 for hardware, 2 for driver, 4 for kubelet; 0 where all that report it agree that
+// it is healthy.
+func unhealthyBy(source func(by string) string) string {
+	return `sum by (cluster, node, uuid) (
+  label_replace(1 - ` + source("hardware") + `, "by", "hardware", "uuid", ".*")
+  or label_replace(2 - 2 * ` + source("driver") + `, "by", "driver", "uuid", ".*")
+  or label_replace(4 - 4 * ` + source("kubelet") + `, "by", "kubelet", "uuid", ".*")
+)`
+}
+
+// unhealthyWords shows such sums as words.
+func unhealthyWords() []dashboard.DynamicConfigValue {
+	all := []named{{"0", "healthy", good}}
+	sources := []string{"hardware", "driver", "kubelet"}
+	for sum := 1; sum < 1<<len(sources); sum++ {
+		var reporters []string
+		for i, source := range sources {
+			if sum&(1<<i) != 0 {
+				reporters = append(reporters, source)
+			}
+		}
+		all = append(all, named{strconv.Itoa(sum), "unhealthy: " + strings.Join(reporters, ", "), critical})
+	}
+	return append(tinted(steps(good, step{1, critical})), property("mappings", words(all...)))
 }
 
 // asText writes a column's values in the colours of its mappings.

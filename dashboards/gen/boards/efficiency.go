@@ -55,17 +55,17 @@ func efficiencyNumbers() []panel {
 			title: "Held hours in the range", unit: units.Short,
 			reads: "Device-hours, weighted by the held share: half a device for two hours is one.",
 			empty: needsAccounting,
-		}, at(hours("", heldSeconds))).ColorScheme(always(neutral)),
+		}, at(hours("", heldSeconds))).ColorScheme(always(neutral)).Decimals(2),
 		number(5, about{
 			title: "Busy hours in the range", unit: units.Short,
 			reads: "Device-hours, without devices that do not report it, or are not split.",
 			empty: "not reported, or " + needsAccounting,
-		}, at(hours("", busySeconds))).ColorScheme(always(neutral)),
+		}, at(hours("", busySeconds))).ColorScheme(always(neutral)).Decimals(2),
 		number(5, about{
 			title: "Idle device-hours in the range", unit: units.Short,
 			reads: "Held and not busy, where known. The claims are below.",
 			empty: "not reported, or " + needsAccounting,
-		}, at(hours("", idleSeconds))).ColorScheme(always(neutral)),
+		}, at(hours("", idleSeconds))).ColorScheme(always(neutral)).Decimals(2),
 		number(5, about{
 			title: "Busy share in the range", unit: units.PercentUnit,
 			reads: "Of busy and idle time. Use beyond a given share counts as busy, and hides idle time of the same namespace, class and model.",
@@ -98,25 +98,36 @@ func busyShare(by string) string {
 }
 
 // level is how many devices a rule's five minutes stand for.
-func level(by, family string) string {
-	return `sum by (` + by + `) (last_over_time(` + family + `:increase5m{@claims}[10m])) / 300`
+func level(by, family, which string) string {
+	return `sum` + by + ` (last_over_time(` + family + `:increase5m{@claims}[10m]) ` + which + `) / 300`
 }
 
 func efficiencyOverTime() []panel {
+	const (
+		labels = "cluster, namespace"
+		by     = " by (" + labels + ")"
+		legend = "{{namespace}} {{cluster}}"
+	)
+	ten := "on (" + labels + ") " + most(labels, heldSeconds+":increase5m{@claims}")
+	selection, complement := "and "+ten, "unless "+ten
+	share := func(by, which string) string {
+		return level(by, busySeconds, which) + "\n/ (" + level(by, busySeconds, which) + " + " + level(by, idleSeconds, which) + " > 0)"
+	}
 	return []panel{
 		stacked(12, about{
 			title: "Devices held by namespace", unit: units.Short,
 			reads: "Held at once, weighted by shares, in each five minutes.",
 			empty: needsAccounting,
-		}, recorded(level("cluster, namespace", heldSeconds), "{{namespace}} {{cluster}}")),
+		}, recorded(level(by, heldSeconds, selection), legend), recorded(level("", heldSeconds, complement), remainder)).
+			ColorScheme(byName()).OverrideByName(remainder, fixed(unknown)),
 		stacked(12, about{
 			title: "Use of held devices", unit: units.Short,
 			reads: "Idle devices could serve pending claims.",
 			empty: needsAccounting,
 		},
-			recorded(level("", busySeconds), "busy"),
-			recorded(level("", idleSeconds), "idle"),
-			recorded(level("", openSeconds), "shared, not split")).
+			recorded(level("", busySeconds, ""), "busy"),
+			recorded(level("", idleSeconds, ""), "idle"),
+			recorded(level("", openSeconds, ""), "shared, not split")).
 			OverrideByName("busy", fixed(good)).
 			OverrideByName("idle", fixed(warning)).
 			OverrideByName("shared, not split", fixed(unknown)),
@@ -124,15 +135,16 @@ func efficiencyOverTime() []panel {
 			title: "Busy share by namespace", unit: units.PercentUnit,
 			reads: "Of the held time whose use is known. Near 0: held without use.",
 			empty: "not reported, or " + needsAccounting,
-		}, recorded(level("cluster, namespace", busySeconds)+
-			"\n/ ("+level("cluster, namespace", busySeconds)+" + "+level("cluster, namespace", idleSeconds)+" > 0)",
-			"{{namespace}} {{cluster}}")),
+		}, recorded(share(by, selection), legend), recorded(share("", complement), remainder)).
+			ColorScheme(byName()).OverrideByName(remainder, fixed(unknown)),
 		stacked(12, about{
 			title: "Cost per hour by namespace", unit: units.Short,
 			reads: "At the rate of the last five minutes.",
 			empty: needsPrices,
-		}, recorded(`sum by (cluster, namespace, currency) (last_over_time(`+costOfClass+`:increase5m{@claims}[10m])) * 12`,
-			"{{namespace}} {{currency}} {{cluster}}")),
+		},
+			recorded(`sum by (cluster, namespace, currency) (last_over_time(`+costOfClass+`:increase5m{@claims}[10m]) `+selection+`) * 12`, "{{namespace}} {{currency}} {{cluster}}"),
+			recorded(`sum by (cluster, currency) (last_over_time(`+costOfClass+`:increase5m{@claims}[10m]) `+complement+`) * 12`, remainder+" {{currency}} {{cluster}}")).
+			OverrideByRegexp("/^"+remainder+"/", fixed(unknown)),
 	}
 }
 
@@ -146,10 +158,10 @@ func currency() key { return key{label: "currency", title: "Currency", last: tru
 // accounts are the columns of every table of owners.
 func accounts(by string) []column {
 	return []column{
-		{title: "Held", unit: units.Short, expr: hours(by, heldSeconds)},
-		{title: "Busy", unit: units.Short, expr: hours(by, busySeconds)},
-		{title: "Idle", unit: units.Short, expr: hours(by, idleSeconds)},
-		{title: "Shared, not split", unit: units.Short, expr: hours(by, openSeconds)},
+		{title: "Held", unit: units.Short, more: hundredths(), expr: hours(by, heldSeconds)},
+		{title: "Busy", unit: units.Short, more: hundredths(), expr: hours(by, busySeconds)},
+		{title: "Idle", unit: units.Short, more: hundredths(), expr: hours(by, idleSeconds)},
+		{title: "Shared, not split", unit: units.Short, more: hundredths(), expr: hours(by, openSeconds)},
 		{title: "Busy share", unit: units.PercentUnit, expr: busyShare(by), more: gauge(steps(critical, step{0.2, warning}, step{0.5, good}))},
 		{title: "Cost", unit: units.Short, expr: `sum by (` + by + `, currency) (sum_over_time(` + costOfClass + `:increase5m{@claims}[$__range]))`},
 	}
@@ -158,7 +170,7 @@ func accounts(by string) []column {
 const ofAccounts = "Held includes devices whose use is not reported or not split."
 
 func namespaces() panel {
-	return listing(20, 8, about{
+	return listing(20, 10, about{
 		title: "Device-hours by namespace in the range", unit: units.Short, reads: ofAccounts,
 		empty: needsAccounting + "; Cost: without --cost.prices",
 	}, []key{
@@ -174,7 +186,7 @@ func efficiencyByOwner() []panel {
 		classAccounts[i].expr = unknownClass(classAccounts[i].expr)
 	}
 	return []panel{
-		listing(24, 8, about{
+		listing(24, 10, about{
 			title: "Device-hours by class and model in the range", unit: units.Short, reads: ofAccounts + " multiple: a claim of several classes.",
 			empty: needsAccounting + "; Cost: without --cost.prices",
 		}, []key{
@@ -182,14 +194,14 @@ func efficiencyByOwner() []panel {
 			{label: "model", title: "Model"},
 			currency(),
 		}, classAccounts...),
-		listing(24, 8, about{
+		listing(24, 10, about{
 			title: "Device-hours by team in the range", unit: units.Short,
 			reads: "By the pods' label team. A claim of several teams is divided equally. Not filtered by namespace and class.",
 			empty: "no label (--labels.pod=team), or " + needsAccounting,
 		}, []key{{label: "team", title: "Team"}, currency()},
-			column{title: "Held", unit: units.Short, expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_device_seconds:increase5m{@fleet}[$__range])) / 3600`)},
-			column{title: "Busy", unit: units.Short, expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_busy_seconds:increase5m{@fleet}[$__range])) / 3600`)},
-			column{title: "Idle", unit: units.Short, expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_idle_seconds:increase5m{@fleet}[$__range])) / 3600`)},
+			column{title: "Held", unit: units.Short, more: hundredths(), expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_device_seconds:increase5m{@fleet}[$__range])) / 3600`)},
+			column{title: "Busy", unit: units.Short, more: hundredths(), expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_busy_seconds:increase5m{@fleet}[$__range])) / 3600`)},
+			column{title: "Idle", unit: units.Short, more: hundredths(), expr: noTeam(`sum by (team) (sum_over_time(team:dra_claim_idle_seconds:increase5m{@fleet}[$__range])) / 3600`)},
 			column{title: "Cost", unit: units.Short, expr: noTeam(`sum by (team, currency) (sum_over_time(team:dra_claim_cost:increase5m{@fleet}[$__range]))`)},
 		),
 	}
@@ -208,21 +220,21 @@ func efficiencyByClaim() []panel {
 	}
 	const note = " With ended claims. Not filtered by class."
 	return []panel{
-		listing(12, 10, about{
+		listing(24, 10, about{
 			title: "Claims with the most idle device-hours in the range", unit: units.Short,
 			reads: "The twenty with most, and their cost." + note,
 			empty: "none was idle, not reported, or " + needsAccounting + "; Idle cost: without a price list",
 		}, keys,
-			column{title: "Idle", unit: units.Short, expr: "topk(20, " + ofClaims("claim:dra_claim_idle_seconds", ofAClaim) + ") / 3600"},
+			column{title: "Idle", unit: units.Short, more: hundredths(), expr: "topk(20, " + ofClaims("claim:dra_claim_idle_seconds", ofAClaim) + ") / 3600"},
 			column{title: "Idle cost", unit: units.Short, expr: topClaims(ofClaims("claim:dra_claim_idle_cost", itsCosts), ofClaims("claim:dra_claim_idle_seconds", ofAClaim))},
 		),
-		listing(12, 10, about{
+		listing(24, 10, about{
 			title: "Most expensive claims in the range", unit: units.Short,
 			reads: "The twenty most expensive, with their device-hours." + note,
 			empty: needsPrices,
 		}, keys,
 			column{title: "Cost", unit: units.Short, expr: "topk(20, " + ofClaims("claim:dra_claim_cost", itsCosts) + ")"},
-			column{title: "Held", unit: units.Short, expr: "(" + topClaims(ofClaims("claim:dra_claim_device_seconds", ofAClaim), ofClaims("claim:dra_claim_cost", itsCosts)) + ") / 3600"},
+			column{title: "Held", unit: units.Short, more: hundredths(), expr: "(" + topClaims(ofClaims("claim:dra_claim_device_seconds", ofAClaim), ofClaims("claim:dra_claim_cost", itsCosts)) + ") / 3600"},
 		),
 	}
 }
@@ -238,7 +250,7 @@ func executionIdle() []panel {
 	}
 	const first = "claim:" + family + "_seconds"
 	return []panel{
-		listing(12, 8, about{
+		listing(24, 10, about{
 			title: "Execution idle by namespace and class in the range", unit: units.Short,
 			reads: "Device-hours without computing but above idle power; kWh beyond idle power. Without shared devices.",
 			empty: empty + "; Cost: without --cost.prices",
@@ -248,11 +260,11 @@ func executionIdle() []panel {
 			{label: "deviceclass", title: "Class"},
 			currency(),
 		},
-			column{title: "Hours", unit: units.Short, expr: unknownClass(hours("cluster, namespace, deviceclass", "namespace_class:"+family+"_seconds"))},
-			column{title: "kWh", unit: units.Short, expr: unknownClass(joules("cluster, namespace, deviceclass", "namespace_class:"))},
+			column{title: "Hours", unit: units.Short, more: hundredths(), expr: unknownClass(hours("cluster, namespace, deviceclass", "namespace_class:"+family+"_seconds") + " > 0")},
+			column{title: "kWh", unit: units.Short, more: hundredths(), expr: unknownClass(joules("cluster, namespace, deviceclass", "namespace_class:"))},
 			column{title: "Cost", unit: units.Short, expr: unknownClass(`sum by (cluster, namespace, deviceclass, currency) (sum_over_time(namespace_class:` + family + `_cost:increase5m{@claims}[$__range]))`)},
 		),
-		listing(12, 8, about{
+		listing(24, 10, about{
 			title: "Claims with the most execution idle in the range", unit: units.Short,
 			reads: "The twenty with most; kWh beyond idle power. Not filtered by class.",
 			empty: empty,
@@ -261,8 +273,8 @@ func executionIdle() []panel {
 			{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
 			{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
 		},
-			column{title: "Hours", unit: units.Short, expr: "topk(20, " + ofClaims(first, ofAClaim) + ") / 3600"},
-			column{title: "kWh", unit: units.Short, expr: "(" + topClaims(ofClaims("claim:"+family+"_joules", ofAClaim), ofClaims(first, ofAClaim)) + ") / 3.6e6"},
+			column{title: "Hours", unit: units.Short, more: hundredths(), expr: "topk(20, " + ofClaims(first, ofAClaim) + " > 0) / 3600"},
+			column{title: "kWh", unit: units.Short, more: hundredths(), expr: "(" + topClaims(ofClaims("claim:"+family+"_joules", ofAClaim), ofClaims(first, ofAClaim)+" > 0") + ") / 3.6e6"},
 		),
 	}
 }

@@ -19,7 +19,7 @@ func migration() []panel {
 			empty: "not reported or not split, or " + needsPods,
 		}, over(`sum by (kind) (namespace_kind:dra_pod_utilization_ratio:sum{@namespaces})
 / sum by (kind) (namespace_kind:dra_pod_utilization_ratio:count{@namespaces})`, "{{kind}}")).Max(1),
-		listing(8, 8, about{
+		listing(8, 10, about{
 			title: "Namespaces that use device plugins", unit: units.Short,
 			reads: "With what they have through claims already." + note,
 			none:  noneSeen,

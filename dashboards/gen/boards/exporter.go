@@ -104,7 +104,7 @@ func amissPanels() []panel {
 	why := `max by (` + source + `, reason) (dra_exporter_source_error_info{@exporters})`
 	upOf := `max by (` + source + `) (dra_exporter_source_up{@exporters})`
 	return []panel{
-		listing(24, 6, about{
+		listing(24, 8, about{
 			title: "Sources that are down or impaired", unit: units.Short,
 			reads: "down: no values; impaired: a part of them. The exporter's page has details. The alert DRAExporterSourceDown fires after 10 minutes.",
 			empty: "all sources are up, or " + noExporter, none: noneSeen,

@@ -11,7 +11,7 @@ const (
 
 func sourcePanels() []panel {
 	return []panel{
-		listing(12, 8, about{
+		listing(12, 10, about{
 			title: "Failed reads by exporter in the range", unit: units.Short,
 			reads: "The 20 with most failed reads.",
 			none:  noneSeen,
@@ -26,7 +26,7 @@ func sourcePanels() []panel {
 			reads: "If one line falls, a driver or library fails; if resource… and pods all fall, check the API server." + allExporters,
 			empty: sourceRules,
 		}, over(`sum by (cluster, source) (source:dra_exporter_source_up:sum{@fleet}) / sum by (cluster, source) (source:dra_exporter_source_up:count{@fleet})`, "{{source}} {{cluster}}")).Max(1),
-		listing(24, 6, about{
+		listing(24, 14, about{
 			title: "Delayed watches", unit: units.Seconds,
 			reads: "The 20 with the oldest queued events. Above 10 s the source is impaired: its data is older than that.",
 			empty: noExporter,
@@ -42,7 +42,7 @@ func sourcePanels() []panel {
 
 func readDetails() []panel {
 	return []panel{
-		listing(12, 8, about{
+		listing(12, 14, about{
 			title: "Reads by source", unit: units.Short,
 			reads: "Reads that failed completely or partly, and the mean duration in the last minutes.",
 			empty: noExporter,
@@ -62,7 +62,7 @@ func readDetails() []panel {
 // missingPanels are what the pages lack, and why.
 func missingPanels() []panel {
 	return []panel{
-		listing(12, 5, about{
+		listing(12, 4, about{
 			title: "Unmatched devices by node", unit: units.Short,
 			reads: "published: allocated, without known hardware; hardware: not published by the driver. Only devices that a source reads count. See runbook DRAExporterUnmatchedDevices.",
 			empty: "all are matched, or " + noAgent, none: noneSeen,
@@ -72,13 +72,13 @@ func missingPanels() []panel {
 			{label: "driver", title: "Driver"},
 			{label: "side", title: "Side"},
 		}, column{title: "Devices", unit: units.Short, more: tinted(anyIs(warning)), expr: `max by (cluster, instance, driver, side) (dra_exporter_unmatched_devices{@exporters}) > 0`}),
-		listing(12, 5, about{
+		listing(12, 4, about{
 			title: "Families with dropped series", unit: units.Short,
 			reads: "Above --metrics.max-series: raise the limit, or find the cause.",
 			empty: "no series are dropped, or " + noExporter, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "family", title: "Family"}},
 			column{title: "Dropped in the range", unit: units.Short, more: tinted(anyIs(warning)), expr: `round(sum by (cluster, family) (increase(dra_exporter_series_dropped_total{@exporters}[$__range]))) > 0`}),
-		listing(24, 5, about{
+		listing(24, 4, about{
 			title: "Conflicting, uncounted and unresolved devices", unit: units.Short,
 			reads: "The 20 nodes with most. Conflicting: held under several names. Uncounted: without device-seconds, because admin access, pods of other nodes or shares are unknown. Unresolved: ids of device plugins without hardware.",
 			empty: noAgent,
@@ -89,7 +89,7 @@ func missingPanels() []panel {
 			column{title: "Conflicting", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, max by (cluster, instance) (dra_exporter_conflicting_devices{@exporters}))`},
 			column{title: "Uncounted", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, sum by (cluster, instance) (max by (` + process + `, reason) (dra_exporter_uncounted_devices{@exporters})))`},
 			column{title: "Unresolved", unit: units.Short, more: tinted(anyIs(warning)), expr: `topk(20, sum by (cluster, instance) (max by (` + process + `, form) (dra_exporter_unresolved_plugin_devices{@exporters})))`}),
-		listing(24, 4, about{
+		listing(24, 2, about{
 			title: "Claims too large to be diagnosed", unit: units.Short,
 			reads: "Claims and templates that exceed a limit (docs/security.md): their reason is undetermined.",
 			empty: "none is too large, or " + noClusterRole, none: noneSeen,
@@ -107,13 +107,13 @@ func correctedDetails() []panel {
 			reads: "ok, or why agents do not split shared devices; then values have attribution=\"shared\" (docs/sharing.md).",
 			empty: noAgent,
 		}, at(`sum by (cluster, reason) (max by (`+process+`, reason) (dra_exporter_process_attribution{@exporters})) > 0`).LegendFormat("{{reason}} {{cluster}}")),
-		listing(8, 5, about{
+		listing(8, 4, about{
 			title: "Resets of hardware counters", unit: units.Short,
 			reads: "A GPU was reset, a driver reloaded, or another source took over. The exporter's own counters do not fall.",
 			empty: "there was none, or " + noAgent, none: noneSeen,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "instance", title: "Node", links: []link{instanceNode()}}},
 			column{title: "Resets in the range", unit: units.Short, expr: `topk(20, round(sum by (cluster, instance) (increase(dra_exporter_hardware_resets_total{@exporters}[$__range]))) > 0)`}),
-		listing(8, 5, about{
+		listing(8, 4, about{
 			title: "Durations with contradicting clocks", unit: units.Short,
 			reads: "Clocks contradict each other; most such phases have no duration. If many: check NTP.",
 			empty: "there is none, or " + noClusterRole, none: noneSeen,
@@ -142,7 +142,7 @@ func gpuPanels() []panel {
 // file.
 func notReloaded() panel {
 	failed := `max by (cluster, instance) (dra_exporter_config_last_reload_successful{@exporters}) == 0`
-	return listing(24, 4, about{
+	return listing(24, 2, about{
 		title: "Price lists that were not reloaded", unit: units.Short,
 		reads: "Rejected at SIGHUP (--cost.prices); agents keep the previous list. Their logs have the error.",
 		empty: "all were read, there is no price list, or " + noAgent, none: noneSeen,
@@ -193,7 +193,7 @@ func costDetails() []panel {
 			title: "Samples per scrape of all exporters", unit: units.Short,
 			reads: "Of all chosen exporters; docs/benchmarks.md has expected numbers.",
 			empty: "no target of this job and node",
-		}, over(`sum by (cluster) (scrape_samples_scraped{@exporters})`, "{{cluster}} samples")),
+		}, over(`sum by (cluster) (scrape_samples_scraped{@exporters})`, "samples {{cluster}}")),
 	}
 }
 

@@ -33,7 +33,7 @@ func pushDetails() []panel {
 func pushes() panel {
 	const signal = "cluster, instance, signal"
 	failing := `max by (` + signal + `) (dra_exporter_otlp_up{@exporters}) == 0`
-	return listing(24, 5, about{
+	return listing(24, 4, about{
 		title: "Failed pushes to the OpenTelemetry collector", unit: units.Short,
 		reads: "The next push replaces metrics; discarded traces are lost. The alert DRAExporterPushFailing fires after some minutes.",
 		empty: "all are accepted, no OTLP push, or " + noExporter, none: noneSeen,

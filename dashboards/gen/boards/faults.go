@@ -17,18 +17,23 @@ func whole(more ...dashboard.DynamicConfigValue) []dashboard.DynamicConfigValue 
 	return append(more, property("decimals", 0))
 }
 
+// hundredths is for hours of devices, which are few in a short range.
+func hundredths() []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{property("decimals", 2)}
+}
+
 const perDevice = "cluster, node, uuid"
 
 func xidTable() panel {
 	const last = `dra_device_xid_last_timestamp_seconds{@nodes}`
-	table := listing(24, 8, about{
+	table := listing(24, 10, about{
 		title: "Xids by device and code", unit: units.Short,
 		reads: "Red: reset or repair; orange: attention; grey: of the application. In the range counts full five minutes, up to five minutes late.",
 		none:  noneSeen,
 		empty: "there was no Xid since the agents started, or no NVIDIA device",
 	}, deviceKeys(key{label: "xid", title: "Xid"}),
 		column{title: "Last", unit: units.DateTimeFromNow, expr: `1000 * max by (cluster, node, uuid, xid) (` + last + `)`},
-		column{title: "In the range", expr: errorsOf(`device:dra_device_xid_errors:increase5m{@nodes}`, "cluster, node, uuid, xid")},
+		column{title: "In the range", expr: errorsOf(`device:dra_device_xid_errors:increase5m{@nodes}`, "cluster, node, uuid, xid"), more: whole()},
 		heldNow(last),
 		names(last),
 	)
@@ -47,7 +52,7 @@ func memoryErrors() panel {
   or sum_over_time(device:dra_device_ecc_errors:increase5m{@nodes}[$__range])
 )`
 	)
-	return listing(24, 8, about{
+	return listing(24, 10, about{
 		title: "Memory errors in the range, and remapped rows", unit: units.Short,
 		reads: "Uncorrected errors damaged an application's data. A reset remaps pending rows; replace devices with failed remapping. Observe growing corrected errors and remapped rows.",
 		none:  noneSeen,
@@ -76,7 +81,7 @@ func links() panel {
   or increase(dra_device_xgmi_errors_total{@nodes, severity="uncorrected"}[$__range]) > 0
 )`
 	)
-	return listing(24, 8, about{
+	return listing(24, 10, about{
 		title: "Link errors in the range, and links down", unit: units.Short,
 		reads: "An inactive NVLink is a fault, unless all similar devices have one. Ports: network and RDMA devices.",
 		none:  noneSeen,
@@ -95,7 +100,7 @@ func links() panel {
 func nvlinkDetails() []panel {
 	const apart = `dra_device_fabric_state{@nodes, state="success"} == 0`
 	return []panel{
-		listing(12, 8, about{
+		listing(12, 10, about{
 			title: "Devices outside their NVLink fabric", unit: units.Short,
 			reads: "Not registered, they cannot communicate with peers: check the node's fabric manager.",
 			none:  noneSeen,
@@ -118,9 +123,9 @@ func nvlinkDetails() []panel {
 }
 
 func hottestDevices() panel {
-	return listing(24, 8, about{
+	return listing(24, 10, about{
 		title: "Hottest devices", unit: units.Celsius,
-		reads: "The twenty hottest GPU sensors. Throttled: thermal_throttling or power_brake. DRA / Node details has shares by reason.",
+		reads: "The ten hottest GPU sensors. Throttled: thermal_throttling or power_brake. DRA / Node details has shares by reason.",
 		empty: "no device reports its temperature",
 	}, deviceKeys(),
 		column{title: "GPU", expr: topHottest, more: tinted(steps(good, step{80, warning}, step{90, critical}))},
@@ -156,4 +161,4 @@ and on (cluster, node) topk(10, max by (cluster, node) (
 // slowed are devices that heat or the power supply slows down more than a little.
 const slowed = `dra_device_health_signal_info{@nodes, signal=~"thermal_throttling|power_brake"}`
 
-const topHottest = `topk(20, max by (cluster, node, uuid) (dra_device_temperature_celsius{@nodes, sensor="gpu"}))`
+const topHottest = `topk(10, max by (cluster, node, uuid) (dra_device_temperature_celsius{@nodes, sensor="gpu"}))`

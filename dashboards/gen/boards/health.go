@@ -26,10 +26,9 @@ func health() Board {
 		variables:   healthVariables(),
 		marks:       marks{devices: "@nodes", exporters: agents},
 		rows: []row{
-			{panels: slices.Concat(healthNumbers(), unhealthyNow())},
+			{panels: slices.Concat(healthNumbers(), unhealthyNow(), disagreements())},
 			{title: "Reasons", panels: []panel{signalsAndTaints(), xidTable(), memoryErrors(), links(), hottestDevices(), recoveries()}},
 			{title: "Over time", panels: healthOverTime()},
-			{title: "Disagreements", panels: disagreements()},
 			{title: "Violations by device class", folded: true, panels: violations()},
 			{title: "Taints", folded: true, panels: tainted()},
 			{title: "NVLink, temperature and throttling", folded: true, panels: slices.Concat(nvlinkDetails(), heatDetails())},
@@ -78,14 +77,14 @@ or 0 * (count(dra_claim_held{@nodes}) + count(node:dra_devices:count{@nodes}) + 
 			reads: "Many are faults of applications; fatal Xids are red in the table below.",
 			empty: "no NVIDIA device, or " + needsErrors,
 		}, at(errorsIn(`device:dra_device_xid_errors:increase5m{@nodes}`, `dra_device_xid_errors_total{@nodes, xid="79"}`))).
-			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
+			Thresholds(anyIs(warning)).ColorScheme(byThresholds()).Decimals(0),
 		number(5, about{
 			title: "ECC errors in the range", unit: units.Short,
 			reads: "Uncorrected ones: each damaged an application's data. If a device has them again, reset and test it.",
 			empty: "not counted, or " + needsErrors,
 		}, at(errorsIn(`device:dra_device_ecc_errors:increase5m{@nodes, severity="uncorrected"}`,
 			`dra_device_ecc_errors_total{@nodes, severity="uncorrected"}`))).
-			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
+			Thresholds(anyIs(critical)).ColorScheme(byThresholds()).Decimals(0),
 		number(3, about{
 			title: "Resets due", unit: units.Short,
 			reads: "The next reset remaps a memory row. They work: reset them when free.",
@@ -132,7 +131,7 @@ func healthOverTime() []panel {
 // violations are for those who promise something of a class.
 func violations() []panel {
 	return []panel{
-		listing(24, 6, about{
+		listing(24, 8, about{
 			title: "Violations by device class", unit: units.Short,
 			reads: "While a claim held the device. If devices overheat or lose links repeatedly, check their machines.",
 			none:  noneSeen,

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
@@ -76,11 +75,10 @@ func (l link) url(value func(label string) string) string {
 	return "/d/" + l.uid + "?" + strings.Join(parts, "&")
 }
 
-// ofSeries is a link on a series, by its labels.
-func (l link) ofSeries() cog.Builder[dashboard.DashboardLink] {
-	return dashboard.NewDashboardLinkBuilder(l.title).Url(l.url(func(label string) string {
-		return fmt.Sprintf("${__field.labels.%s:percentencode}", label)
-	}))
+// onSeries is a link on a series, by its labels.
+func (l link) onSeries() []dashboard.DynamicConfigValue {
+	address := l.url(func(label string) string { return fmt.Sprintf("${__field.labels.%s:percentencode}", label) })
+	return []dashboard.DynamicConfigValue{property("links", []map[string]any{{"title": l.title, "url": address}})}
 }
 
 // ofRow is a link on a cell, by the row's other cells. titles are the columns'

@@ -17,6 +17,8 @@ type key struct {
 	links []link
 	// hidden columns distinguish rows and are not shown.
 	hidden bool
+	// narrow columns have space for their titles alone, where most cells are empty.
+	narrow bool
 	// last puts the column behind the values: for what only some of them have, such
 	// as the currency of costs.
 	last bool
@@ -34,10 +36,14 @@ type column struct {
 	hidden bool
 }
 
-// listing is a table of now: a row for each set of keys. It is ordered by the
-// first column of values, the greatest first. A column that no query answers is not
-// there; a cell of which nothing is known is empty.
-func listing(width, height uint32, what about, keys []key, columns ...column) *table.PanelBuilder {
+// tableHeight is that of a table in which a number of rows can be seen at once. A row
+// has 36 pixels; title, header and frame have 70; a unit of the grid is 38 with its gap.
+func tableHeight(rows uint32) uint32 { return (36*rows + 70 + 8 + 37) / 38 }
+
+// listing is a table of now: a row for each set of keys, of which a number can be seen
+// at once. It is ordered by the first column of values, the greatest first. A column
+// that no query answers is not there; a cell of which nothing is known is empty.
+func listing(width, rows uint32, what about, keys []key, columns ...column) *table.PanelBuilder {
 	queries := make([]query, len(columns))
 	for i, c := range columns {
 		queries[i] = at(c.expr)
@@ -49,7 +55,7 @@ func listing(width, height uint32, what about, keys []key, columns ...column) *t
 		NoValue(what.orNone(noRows)).
 		Datasource(source()).
 		Span(width).
-		Height(height).
+		Height(tableHeight(rows)).
 		Targets(lettered(queries)).
 		CellHeight(common.TableCellHeightSm).
 		Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{})).

@@ -21,8 +21,8 @@ func node() Board {
 		variables:   append(nodeVariables(), sharedDevices()),
 		marks:       marks{devices: "@node", exporters: agent},
 		rows: []row{
-			{panels: slices.Concat(nodeNumbers(), []panel{devicesNow(), signalsNow()})},
-			{title: "Claims by device, and pods without claims", panels: []panel{holdersNow(), occupancy(), pluginPods()}},
+			{panels: slices.Concat(nodeNumbers(), []panel{devicesNow()})},
+			{title: "Signals, claims by device, and pods without claims", panels: []panel{signalsNow(), holdersNow(), occupancy(), pluginPods()}},
 			{title: "Devices over time", panels: devicesOverTime()},
 			{title: "Agent of the node", panels: agentPanels()},
 			{title: "Use by namespace", folded: true, panels: []panel{namespacesOnNode()}},
@@ -121,7 +121,7 @@ func nodeDeviceKeys(more ...key) []key {
 
 func devicesNow() *table.PanelBuilder {
 	of := func(metric string) string { return ofDevice(metric) }
-	return listing(24, 12, about{
+	return listing(24, 14, about{
 		title: "Devices now", unit: units.Short,
 		reads: "Claims counts those of the device or its partitions; empty means unknown.",
 		empty: needsNode,
@@ -130,14 +130,12 @@ func devicesNow() *table.PanelBuilder {
 		column{title: "Utilization", unit: units.PercentUnit, expr: of(`dra_device_utilization_ratio{@node}`), more: gauge(steps(neutral))},
 		column{title: "Memory used", unit: units.BytesIEC, expr: of(`dra_device_memory_used_bytes{@node}`)},
 		column{title: "Temperature", unit: units.Celsius, expr: of(`dra_device_temperature_celsius{@node, sensor="gpu"}`), more: tinted(steps(good, step{85, warning}, step{95, critical}))},
-		column{title: "Hardware", expr: onNode(healthBy("@node", "hardware")), more: healthWords()},
-		column{title: "Driver", expr: onNode(healthBy("@node", "driver")), more: healthWords()},
-		column{title: "Kubelet", expr: onNode(healthBy("@node", "kubelet")), more: healthWords()},
-	).SortBy(byColumn("Device", false))
+		column{title: "Health", expr: onNode(unhealthyBy(func(by string) string { return healthBy("@node", by) })), more: unhealthyWords()},
+	).SortBy(byColumn("Health", true))
 }
 
 func signalsNow() panel {
-	return listing(24, 5, about{
+	return listing(24, 4, about{
 		title: "Health signals and taints", unit: units.Short,
 		reads: "Now, critical ones first. Taints and Xids are in DRA / Device health.",
 		none:  noneSeen,
@@ -151,7 +149,7 @@ func namespacesOnNode() panel {
 	total := func(metric string) string {
 		return `sum by (cluster, namespace) (max by (cluster, node, namespace, deviceclass, model) (increase(` + metric + `{@node}[$__range])))`
 	}
-	return listing(24, 8, about{
+	return listing(24, 10, about{
 		title: "Use of this node by namespace in the range", unit: units.Short,
 		reads: "Weighted by the held share. Busy and energy: exclusive or split devices; Not split: the rest.",
 		none:  noneSeen,
@@ -160,9 +158,9 @@ func namespacesOnNode() panel {
 		{label: "cluster", title: "Cluster"},
 		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
 	},
-		column{title: "Device-hours", unit: units.Short, expr: total("dra_namespace_device_seconds_total") + " / 3600"},
-		column{title: "Busy hours", unit: units.Short, expr: total("dra_namespace_busy_seconds_total") + " / 3600"},
-		column{title: "Not split, hours", unit: units.Short, expr: total("dra_namespace_shared_device_seconds_total") + " / 3600"},
+		column{title: "Device-hours", unit: units.Short, more: hundredths(), expr: total("dra_namespace_device_seconds_total") + " / 3600"},
+		column{title: "Busy hours", unit: units.Short, more: hundredths(), expr: total("dra_namespace_busy_seconds_total") + " / 3600"},
+		column{title: "Not split, hours", unit: units.Short, more: hundredths(), expr: total("dra_namespace_shared_device_seconds_total") + " / 3600"},
 		column{title: "Energy", unit: units.WattHour, expr: total("dra_namespace_energy_joules_total") + " / 3600"},
 	)
 }

@@ -3,6 +3,7 @@ package boards
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
@@ -52,25 +53,30 @@ func sharedUse() []panel {
 	}
 }
 
+// deviceLines has a line for each device of a node; legends of sixteen need space.
+func deviceLines(what about, queries ...query) *timeseries.PanelBuilder {
+	return timeline(12, what, queries...).Height(10)
+}
+
 func devicesOverTime() []panel {
 	return []panel{
-		timeline(12, about{
+		deviceLines(about{
 			title: "Utilization", unit: units.PercentUnit,
 			reads: "Share of time with work, with partitions.",
 			empty: "not reported, or " + needsNode,
 		}, over(ofDevice(`dra_device_utilization_ratio{@node}`), "{{device}}")).Max(1),
-		timeline(12, about{
+		deviceLines(about{
 			title: "Memory in use", unit: units.PercentUnit,
 			reads: "Near 1, a pod is about to fail, or allocates all memory at start.",
 			empty: "not reported, or " + needsNode,
 		}, over(onNode(`max by (cluster, node, uuid) (dra_device_memory_used_bytes{@node})
 / on (cluster, node, uuid) max by (cluster, node, uuid) (dra_device_memory_size_bytes{@node})`), "{{device}}")).Max(1),
-		timeline(12, about{
+		deviceLines(about{
 			title: "Power", unit: units.Watt,
 			reads: "Whole devices. Flat at the limit: at the power cap.",
 			empty: "not reported, or " + needsNode,
 		}, over(ofDevice(`dra_device_power_watts{@node}`), "{{device}}")),
-		timeline(12, about{
+		deviceLines(about{
 			title: "Temperature", unit: units.Celsius,
 			reads: "By device and sensor.",
 			empty: "not reported, or " + needsNode,
@@ -80,12 +86,12 @@ func devicesOverTime() []panel {
 
 func clocksOverTime() []panel {
 	return []panel{
-		timeline(12, about{
+		deviceLines(about{
 			title: "Clock", unit: units.Hertz,
 			reads: "If slower under load than similar devices, it is throttled: see the next panel.",
 			empty: "not reported, or " + needsNode,
 		}, over(ofDevice(`dra_device_clock_hertz{@node, clock="sm"}`), "{{device}}")),
-		timeline(12, about{
+		deviceLines(about{
 			title: "Throttling by reason", unit: units.PercentUnit,
 			reads: "Share of time by reason; no line means none. power_cap is configured.",
 			none:  noneSeen,
@@ -99,7 +105,7 @@ func traffic(title, reads, empty, sent, received string) panel {
 	rate := func(metric string) string {
 		return onNode(`max by (cluster, node, uuid) (rate(` + metric + `{@node}[$__rate_interval]))`)
 	}
-	return timeline(12, about{title: title, unit: units.BytesPerSecondSI, reads: reads, empty: empty},
+	return deviceLines(about{title: title, unit: units.BytesPerSecondSI, reads: reads, empty: empty},
 		over(rate(sent), "{{device}} sent"), over(rate(received), "{{device}} received"))
 }
 
@@ -114,7 +120,7 @@ func trafficOverTime() []panel {
 		traffic("Network", "Of network and RDMA devices.",
 			"no agent reads such a device here, or "+needsNode,
 			"dra_device_network_transmit_bytes_total", "dra_device_network_receive_bytes_total"),
-		timeline(12, about{
+		deviceLines(about{
 			title: "Errors on links and buses per hour", unit: units.Short,
 			reads: "No line means none. If permanent, check cable, connector and slot.",
 			none:  noneSeen,
@@ -132,12 +138,12 @@ func eachLink() []panel {
 		return onNode(`max by (cluster, node, uuid, link, peer) (rate(`+metric+`{@node}[$__rate_interval]))`, "link", "peer")
 	}
 	return []panel{
-		timeline(12, about{
+		deviceLines(about{
 			title: "Sent over each NVLink", unit: units.BytesPerSecondSI,
 			reads: "By link and its other end. Links of one pair have equal traffic: one with less is degraded.",
 			empty: empty,
 		}, over(rate("dra_device_nvlink_link_transmit_bytes_total"), "{{device}} {{link}} → {{peer}}")),
-		timeline(12, about{
+		deviceLines(about{
 			title: "Received over each NVLink", unit: units.BytesPerSecondSI,
 			reads: "By link and its other end.",
 			empty: empty,
@@ -152,25 +158,27 @@ const agent = `@fleet, instance="$node"`
 func agentPanels() []panel {
 	const monitors = "no agent, or its instance is not the node's name"
 	return []panel{
-		number(8, about{
+		number(12, about{
 			title: "Age of the readings", unit: units.Seconds,
 			reads: "At the last scrape. Above a scrape interval and seconds, the agent or a library hangs.",
 			empty: "no device could be read yet, or " + monitors,
 		}, at(`time() - max(dra_exporter_sample_timestamp_seconds{`+agent+`})`)).
 			Thresholds(steps(good, step{60, warning}, step{120, critical})).ColorScheme(byThresholds()),
-		number(8, about{
-			title: "Unmatched devices", unit: units.Short,
-			reads: "published: allocated, without known hardware; hardware: not published by the driver. Only devices that a source reads count. See runbook DRAExporterUnmatchedDevices.",
-			empty: monitors,
-		}, each(`max by (driver, side) (dra_exporter_unmatched_devices{`+agent+`})`, "{{driver}} {{side}}")).
-			Thresholds(anyIs(warning)).ColorScheme(byThresholds()),
-		number(8, about{
+		number(12, about{
 			title: "Split of use by process", unit: units.Short,
 			reads: "ok: shared devices are split. Otherwise the reason why not; see docs/sharing.md.",
 			empty: monitors,
 		}, each(`max by (reason) (dra_exporter_process_attribution{`+agent+`}) == 1`, "{{reason}}")).
 			TextMode(common.BigValueTextModeName).ColorScheme(always(neutral)),
-		listing(24, 8, about{
+		listing(24, 4, about{
+			title: "Unmatched devices", unit: units.Short,
+			reads: "published: allocated, without known hardware; hardware: not published by the driver. Only devices that a source reads count. See runbook DRAExporterUnmatchedDevices.",
+			none:  noneSeen,
+			empty: "all match, or " + monitors,
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "driver", title: "Driver"}, {label: "side", title: "Side"}},
+			column{title: "Devices", expr: `max by (cluster, driver, side) (dra_exporter_unmatched_devices{` + agent + `}) > 0`, more: tinted(steps(warning))},
+		),
+		listing(24, 10, about{
 			title: "Sources", unit: units.Short,
 			reads: "Values of a source that is down are absent: see runbook DRAExporterSourceDown, and the agent's log.",
 			empty: monitors,

@@ -75,7 +75,7 @@ func occupancy() panel {
 		reads: "Several claims show their number, and a band for each namespace. Grey is free, a gap has no data; colours only distinguish neighbours. Admin access does not count.",
 		empty: needsNode,
 	}, over(occupancyQuery(), "{{device}}").Format(prometheus.PromQueryFormatTable)).
-		Height(12).
+		Height(14).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
 			"excludeByName": map[string]bool{"Value": true}, "indexByName": map[string]int{}, "renameByName": map[string]string{},
 		}}).
@@ -139,7 +139,7 @@ func holdersNow() *table.PanelBuilder {
 }
 
 func pluginPods() panel {
-	return listing(24, 5, about{
+	return listing(24, 4, about{
 		title: "Pods with device plugins", unit: units.Short,
 		reads: "Not visible in ResourceSlices. An empty utilization cannot be split.",
 		none:  noneSeen,

@@ -14,7 +14,8 @@ func overview() Board {
 		description: "What needs attention now: firing alerts, pending claims, unhealthy devices, idle claims and classes without free devices.",
 		variables:   []cog.Builder[dashboard.VariableModel]{dataSource(), cluster()},
 		rows: []row{
-			{panels: append(overviewNumbers(), firingAlerts(), pendingReasons(), unhealthyByNode(), idleClaims(), freeByClass())},
+			{panels: append(overviewNumbers(), firingAlerts(), pendingReasons(), unhealthyByNode(), idleClaims())},
+			{title: "Headroom", panels: []panel{freeByClass()}},
 		},
 	}
 }
@@ -79,7 +80,7 @@ func firingAlerts() panel {
 		{label: "alertname", title: "Alert"},
 		{label: "cluster", title: "Cluster"},
 		{label: "namespace", title: "Namespace", links: []link{toNamespace()}},
-		{label: "resourceclaim", title: "Claim", links: []link{toClaim()}},
+		{label: "resourceclaim", title: "Claim", links: []link{toClaim()}, narrow: true},
 		{label: "workload", title: "Workload"},
 		{label: "node", title: "Node", links: []link{toNode()}},
 		{label: "deviceclass", title: "Class"},
@@ -89,19 +90,19 @@ func firingAlerts() panel {
 
 // pendingReasons are the reasons of the pending claims.
 func pendingReasons() panel {
-	return listing(12, 6, about{
+	return listing(8, 8, about{
 		title: "Pending claims by reason", unit: units.Short,
-		reads: "docs/pending.md has remedies.",
+		reads: "Without gated pods. docs/pending.md has remedies.",
 		none:  noneSeen,
 		empty: noWaits,
 	}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}},
-		column{title: "Claims", expr: `count by (cluster, reason) (max by (` + reference + `, reason) (dra_claim_pending_reason_info{@fleet}))`},
+		column{title: "Claims", expr: `count by (cluster, reason) (max by (` + reference + `, reason) (dra_claim_pending_reason_info{@fleet, reason!~"scheduling_gated|queue_quota"}))`},
 	)
 }
 
 // unhealthyByNode is where devices are unhealthy.
 func unhealthyByNode() panel {
-	return listing(12, 6, about{
+	return listing(8, 8, about{
 		title: "Unhealthy devices by node", unit: units.Short,
 		reads: "hardware counts whole devices; driver and kubelet also partitions.",
 		none:  noneSeen,
@@ -113,7 +114,7 @@ func unhealthyByNode() panel {
 
 // idleClaims are the namespaces whose claims are idle.
 func idleClaims() panel {
-	return listing(12, 6, about{
+	return listing(8, 8, about{
 		title: "Idle devices by namespace", unit: units.Short,
 		reads: "Devices of claims that do not use them now.",
 		none:  noneSeen,
@@ -126,11 +127,12 @@ func idleClaims() panel {
 // freeByClass is how many more claims of the requested shapes fit.
 func freeByClass() panel {
 	shape := func(metric string) string { return `max by (` + shapeLabels + `) (` + metric + `{@fleet})` }
-	return listing(12, 6, about{
+	requested := shape("dra_class_shape_claims") + " > 0"
+	return listing(24, 12, about{
 		title: "Headroom by class", unit: units.Short,
 		reads: "How many more pods of each requested shape fit.",
 		empty: "no class was requested, or " + noPermission,
 	}, []key{{label: "cluster", title: "Cluster"}, {label: "deviceclass", title: "Class"}, {label: "shape", title: "Request"}},
-		column{title: "Pods", expr: shape("dra_class_headroom_pods"), more: noneIsNoted()},
+		column{title: "Pods", expr: shape("dra_class_headroom_pods") + "\nand on (" + shapeLabels + ") (" + requested + ")", more: noneIsNoted()},
 	).SortBy(byColumn("Pods", false))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
+	"github.com/grafana/grafana-foundation-sdk/go/text"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
@@ -176,6 +177,17 @@ func stacked(width uint32, what about, queries ...query) *timeseries.PanelBuilde
 	return stairs(width, what, queries...).
 		FillOpacity(40).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
+}
+
+// note is a line of Markdown; title is what it is about.
+func note(title, reads, line string) *text.PanelBuilder {
+	return text.NewPanelBuilder().
+		Title(title).
+		Description(reads).
+		Span(columnsOfGrid).
+		Height(2).
+		Mode(text.TextModeMarkdown).
+		Content(line)
 }
 
 // bars compares a few values of now, each in a line of text's height.

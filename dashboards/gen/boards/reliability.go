@@ -28,8 +28,8 @@ func reliability() Board {
 			several("class", "Device class", `label_values({__name__=~"dra_class_devices|dra_class_devices_down", @fleet}, deviceclass)`),
 		},
 		rows: []row{
-			{panels: slices.Concat(reliabilityNumbers(), incidentTable(), lemonTable(), budgetTable())},
-			{title: "History", panels: reliabilityHistory()},
+			{panels: slices.Concat(reliabilityNumbers(), budgetTable(), lemonTable())},
+			{title: "Incidents and history", panels: append(incidentTable(), reliabilityHistory()...)},
 		},
 	}
 }
@@ -41,19 +41,19 @@ func reliabilityNumbers() []panel {
 			reads: "Devices or partitions that became unhealthy by hardware. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
-		}, at(`sum(sum_over_time(model_kind:dra_incidents:increase5m{@fleet, kind="unhealthy"}[$__range]))`)).ColorScheme(always(neutral)),
+		}, at(`sum(sum_over_time(model_kind:dra_incidents:increase5m{@fleet, kind="unhealthy"}[$__range]))`)).ColorScheme(always(neutral)).Decimals(0),
 		number(6, about{
 			title: "Claims affected in the range", unit: units.Short,
 			reads: "Held a device when it became unhealthy. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
-		}, at(`sum(sum_over_time(model_kind:dra_incident_claims:increase5m{@fleet, kind="unhealthy"}[$__range]))`)).ColorScheme(always(neutral)),
+		}, at(`sum(sum_over_time(model_kind:dra_incident_claims:increase5m{@fleet, kind="unhealthy"}[$__range]))`)).ColorScheme(always(neutral)).Decimals(0),
 		number(6, about{
 			title: "Unhealthy hours in the range", unit: units.Short,
 			reads: "Device-hours unhealthy by hardware. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
-		}, at(`sum(sum_over_time(model_kind:dra_incident_seconds:increase5m{@fleet, kind="unhealthy"}[$__range])) / 3600`)).ColorScheme(always(neutral)),
+		}, at(`sum(sum_over_time(model_kind:dra_incident_seconds:increase5m{@fleet, kind="unhealthy"}[$__range])) / 3600`)).ColorScheme(always(neutral)).Decimals(2),
 		number(6, about{
 			title: "Devices down now", unit: units.Short,
 			reads: "The largest number of a class, because classes may overlap. Cordons count.",
@@ -72,7 +72,7 @@ func incidentTable() []panel {
 			reads: "Mean hours of a device between incidents, with the 95 % interval; without incidents, only its lower bound. One event can be of several kinds. Not filtered by class.",
 			empty: noIncidents,
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "model", title: "Model"}, {label: "driver_version", title: "Driver"}, {label: "kind", title: "Kind"}},
-			column{title: "Incidents", unit: units.Short, expr: "max by (" + modelKindLabels + ") (last_over_time(model_kind:dra_incidents:sum28d{@fleet}[15m]))"},
+			column{title: "Incidents", unit: units.Short, more: whole(), expr: "max by (" + modelKindLabels + ") (last_over_time(model_kind:dra_incidents:sum28d{@fleet}[15m]))"},
 			column{title: "Watched hours", unit: units.Short, expr: hours("sum28d")},
 			column{title: "Hours between", unit: units.Short, expr: hours("mtbf28d")},
 			column{title: "At least", unit: units.Short, expr: hours("mtbf_lower28d")},
@@ -83,13 +83,13 @@ func incidentTable() []panel {
 
 func lemonTable() []panel {
 	return []panel{
-		listing(12, 8, about{
+		listing(12, 14, about{
 			title: "Devices that failed in use", unit: units.Short,
 			reads: "Became unhealthy in 28 days while held. Three times are an alert. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
-		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}, {label: "uuid", title: "Device"}},
-			column{title: "Failures", unit: units.Short, more: tinted(steps(warning)), expr: "max by (cluster, node, uuid) (last_over_time(device:dra_device_held_failures:sum28d{@fleet}[15m]))"},
+		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}, {label: "device", title: "Device"}, {label: "uuid", title: "UUID", hidden: true}},
+			column{title: "Failures", unit: units.Short, more: whole(tinted(steps(warning))...), expr: shortUUID("max by (cluster, node, uuid) (last_over_time(device:dra_device_held_failures:sum28d{@fleet}[15m]))")},
 		),
 	}
 }
@@ -97,7 +97,7 @@ func lemonTable() []panel {
 func budgetTable() []panel {
 	by := "max by (cluster, deviceclass) "
 	return []panel{
-		listing(12, 8, about{
+		listing(12, 14, about{
 			title: "Availability by class", unit: units.PercentUnit,
 			reads: "The worst first: share not down in 28 days, and the rest of the error budget for 99 %; below 0 it is used up. Cordons and taint rules do not count.",
 			empty: noPermission,
@@ -117,18 +117,18 @@ func reliabilityHistory() []panel {
 			reads: "In five minutes, all models. Not filtered by class.",
 			none:  noneSeen,
 			empty: noIncidentSeen,
-		}, recorded(`sum by (cluster, kind) (last_over_time(model_kind:dra_incidents:increase5m{@fleet}[10m]))`, "{{cluster}} {{kind}}")),
+		}, recorded(`sum by (cluster, kind) (last_over_time(model_kind:dra_incidents:increase5m{@fleet}[10m]))`, "{{kind}} {{cluster}}")),
 		timeline(12, about{
 			title: "Share of each class that is down", unit: units.PercentUnit,
 			reads: "Share of devices, without cordons and taint rules.",
 			empty: noPermission,
-		}, over(`max by (cluster, deviceclass) (class:dra_class_devices_down:ratio{@classes})`, "{{cluster}} {{deviceclass}}")),
+		}, over(`max by (cluster, deviceclass) (class:dra_class_devices_down:ratio{@classes})`, "{{deviceclass}} {{cluster}}")).ColorScheme(byName()),
 		stacked(12, about{
 			title: "Devices that are down, by reason", unit: units.Short,
 			reads: "Devices of several classes count for each.",
 			none:  noneSeen,
 			empty: noPermission,
-		}, over(`sum by (cluster, reason) (max by (cluster, deviceclass, reason) (dra_class_devices_down{@classes}) > 0)`, "{{cluster}} {{reason}}")),
+		}, over(`sum by (cluster, reason) (max by (cluster, deviceclass, reason) (dra_class_devices_down{@classes}) > 0)`, "{{reason}} {{cluster}}")),
 		timeline(12, about{
 			title: "Share of devices that is unhealthy, by model", unit: units.PercentUnit,
 			reads: "Of the watched time of all devices, by hardware. Not filtered by class.",
@@ -138,6 +138,6 @@ func reliabilityHistory() []panel {
 / (sum by (cluster, model) (
   last_over_time(model_kind:dra_incident_seconds:increase5m{@fleet, kind="unhealthy"}[10m])
   + last_over_time(model_kind:dra_incident_watched_seconds:increase5m{@fleet, kind="unhealthy"}[10m])
-) > 0)`, "{{cluster}} {{model}}")),
+) > 0)`, "{{model}} {{cluster}}")),
 	}
 }

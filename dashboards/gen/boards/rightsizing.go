@@ -49,7 +49,7 @@ func requesterNumbers() []panel {
 			title: "Device-hours in the range", unit: units.Short,
 			reads: "Held, weighted by shares.",
 			empty: needsAccounting,
-		}, at(`sum(`+requesterHours()+`)`)).ColorScheme(always(neutral)),
+		}, at(`sum(`+requesterHours()+`)`)).ColorScheme(always(neutral)).Decimals(2),
 		number(6, about{
 			title: "Templates and workloads in the range", unit: units.Short,
 			reads: "That devices were held for, and claims without either.",
@@ -86,7 +86,7 @@ func largestUse() []panel {
 			{label: "requester", title: "Requested by"},
 			{label: "deviceclass", title: "Class"},
 		},
-			column{title: "Device-hours", unit: units.Short, expr: unknownClass("topk(50, " + requesterHours() + ")")},
+			column{title: "Device-hours", unit: units.Short, more: hundredths(), expr: unknownClass("topk(50, " + requesterHours() + ")")},
 			column{title: "Devices used", unit: units.PercentUnit, expr: unknownClass(largest(usedDevices()))},
 			column{title: "Memory", unit: units.PercentUnit, expr: unknownClass(largest(usedMemory()))},
 			column{title: "SM activity", unit: units.PercentUnit, expr: unknownClass(largest(byRequester("max", "quantile_over_time(0.99, ", `dra_claim_engine_active_ratio:max5m{@classes, engine="sm"}`)))},

@@ -6,7 +6,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/units"
 func disagreements() []panel {
 	return []panel{
 		contradictions(),
-		listing(12, 6, about{
+		listing(12, 2, about{
 			title: "Disagreements of driver and kubelet", unit: units.Short,
 			reads: "Allocated devices, whatever the node: taints in slices contradict the health in pods' status.",
 			none:  noneSeen,
@@ -24,7 +24,7 @@ func disagreements() []panel {
 func tainted() []panel {
 	const taint = `dra_device_taint_info{@nodes}`
 	return []panel{
-		listing(24, 6, about{
+		listing(24, 8, about{
 			title: "Taints in the drivers' slices", unit: units.Short,
 			reads: "NoSchedule prevents new allocations, NoExecute also evicts the claims' pods.",
 			none:  noneSeen,
@@ -39,7 +39,7 @@ func tainted() []panel {
 			heldNow(taint),
 			names(taint),
 		),
-		listing(24, 6, about{
+		listing(24, 8, about{
 			title: "Tainted devices by pool", unit: units.Short,
 			reads: "From slices and DeviceTaintRules, of all pools, whatever the node. A taint that is not above is from a rule.",
 			none:  noneSeen,
@@ -58,7 +58,7 @@ func tainted() []panel {
 // health: one reports the device as healthy, another as unhealthy.
 func contradictions() panel {
 	const contradicted = `device_by:dra_device_healthy:disputed{@nodes}`
-	return listing(12, 6, about{
+	return listing(12, 2, about{
 		title: "Devices with contradicting health", unit: units.Short,
 		reads: "Normal for a minute or two. If it lasts, check the driver.",
 		none:  noneSeen,

@@ -34,7 +34,9 @@ func among(few, expr string) string {
 func names(few string) column {
 	return column{title: "Named", hidden: true, expr: `topk by (cluster, node, uuid) (1,
   max by (cluster, node, uuid, device) (dra_device_published_info{@nodes} and on (cluster, node, uuid) ` + few + `)
-)`}
+)
+or on (cluster, node, uuid)
+` + shortUUID(`max by (cluster, node, uuid) (`+few+`)`)}
 }
 
 // heldNow is whether each of a few devices, or a part of it, is held.
@@ -43,15 +45,14 @@ func heldNow(few string) column {
 		property("mappings", words(named{"0", "free", plain}, named{"1", "held", plain})))}
 }
 
-// healthBySource is what each of the three sources reports for a few devices. While
-// an agent is replaced and both report a device, the worse value counts.
-func healthBySource(few string) []column {
-	of := func(title, by string) column {
-		return column{title: title, more: healthWords(), expr: `min by (cluster, node, uuid) (
-  dra_device_healthy{@nodes, by="` + by + `"} and on (cluster, node, uuid) ` + few + `
-)`}
-	}
-	return []column{of("Hardware", "hardware"), of("Driver", "driver"), of("Kubelet", "kubelet")}
+// healthBySource is what the three sources report for a few devices. While an agent is
+// replaced and both report a device, the worse value counts.
+func healthBySource(few string) column {
+	return column{title: "Health", more: unhealthyWords(), expr: unhealthyBy(func(by string) string {
+		return `min by (cluster, node, uuid) (
+    dra_device_healthy{@nodes, by="` + by + `"} and on (cluster, node, uuid) ` + few + `
+  )`
+	})}
 }
 
 // signals counts a device's own signals of a severity.
@@ -81,7 +82,7 @@ func unhealthyNow() []panel { return []panel{unhealthyOrDegraded(), claimsOnUnhe
 // recoveries are what the hardware asks for.
 func recoveries() panel {
 	const asked = `dra_device_recovery_action{@nodes, action="none"} == 0`
-	return listing(24, 4, about{
+	return listing(24, 2, about{
 		title: "Recovery actions that the hardware requests", unit: units.Short,
 		reads: "What recovers the device. If it is held, drain it first.",
 		empty: "no device needs one, or reports it", none: noneSeen,
@@ -98,7 +99,7 @@ func unhealthyOrDegraded() panel {
 		{title: "Critical", expr: signals("critical"), more: tinted(steps(critical))},
 		{title: "Warnings", expr: signals("warning"), more: tinted(steps(warning))},
 	}
-	columns = append(append(columns, healthBySource(degraded)...), heldNow(degraded), names(degraded))
+	columns = append(columns, healthBySource(degraded), heldNow(degraded), names(degraded))
 	return listing(24, 6, about{
 		title: "Unhealthy and degraded devices", unit: units.Short,
 		reads: "Devices with only warnings continue to work. If sources differ, one is delayed or wrong. Empty means not reported.",
@@ -108,17 +109,20 @@ func unhealthyOrDegraded() panel {
 
 func signalsAndTaints() panel {
 	severity := severityOf("@nodes")
-	return listing(24, 6, about{
+	// A scrape or two may be missing in an episode.
+	const earlierSignals = `max by (cluster, node, uuid, signal) (last_over_time(dra_device_health_signal_info{@nodes, signal!="parent"}[5m] offset 1m))`
+	return listing(24, 10, about{
 		title: "Health signals and taints", unit: units.Short,
-		reads: "docs/health.md says when signals begin and end. Seen since: in the chosen range, to a minute.",
+		reads: "docs/health.md says when signals begin and end. Seen since: without a break of five minutes, in the chosen range, to a minute.",
 		none:  noneSeen,
 		empty: "there is no signal, or " + needsNodes,
 	}, deviceKeys(key{label: "signal", title: "Signal"}),
 		column{title: "Severity", expr: severity, more: severities()},
 		column{title: "Seen since", unit: units.DateTimeFromNow, expr: `1000 * (
-  min_over_time(timestamp(` + severity + `)[$__range:1m]) and on (cluster, node, uuid, signal) ` + severity + `
+  max_over_time((timestamp(` + severity + `) unless on (cluster, node, uuid, signal) ` + earlierSignals + `)[$__range:1m])
+  or min_over_time(timestamp(` + severity + `)[$__range:1m])
   or ` + severity + ` * 0 + time()
-)`},
+) and on (cluster, node, uuid, signal) ` + severity},
 		names(ownSignals),
 	)
 }
@@ -129,18 +133,18 @@ func claimsOnUnhealthy() panel {
 		rule   = `claim_device:dra_device_unhealthy:held{@nodes`
 		labels = `cluster, node, namespace, resourceclaim, uuid`
 	)
-	source := func(by string) string { return `max by (` + labels + `) (` + rule + `, by="` + by + `"})` }
-	unhealthy := append(tinted(steps(critical)), property("mappings", words(named{"1", "unhealthy", critical})))
-	return listing(24, 6, about{
+	sources := `sum by (` + labels + `) (
+  max by (` + labels + `, by) (` + rule + `, by="hardware"})
+  or 2 * max by (` + labels + `, by) (` + rule + `, by="driver"})
+  or 4 * max by (` + labels + `, by) (` + rule + `, by="kubelet"})
+)`
+	return listing(24, 4, about{
 		title: "Affected claims", unit: units.Short,
 		reads: "Delete or drain the pods to free the device; the next pod's claim is allocated again.",
 		none:  noneSeen,
 		empty: "no claim holds one, or " + needsHealth,
 	}, append(claimKeys(), deviceKeys()...),
-		column{title: "Sources", expr: `count by (` + labels + `) (` + rule + `})`, more: tinted(steps(critical))},
-		column{title: "Hardware", expr: source("hardware"), more: unhealthy},
-		column{title: "Driver", expr: source("driver"), more: unhealthy},
-		column{title: "Kubelet", expr: source("kubelet"), more: unhealthy},
+		column{title: "Health", expr: sources, more: unhealthyWords()},
 		names(rule+`}`),
 	)
 }

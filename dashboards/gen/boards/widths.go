@@ -15,16 +15,19 @@ import (
 // and pods there is more in a table over the whole width.
 func (k key) width(table uint32) int {
 	widths := map[string]int{
-		"resourceclaim": 280, "pod": 210, "name": 280, "xid": 320, "reason": 210,
-		"key": 220, "model": 200, "family": 220, "device": 180, "signal": 150,
+		"resourceclaim": 290, "pod": 240, "name": 330, "xid": 520, "shape": 560, "reason": 200,
+		"key": 220, "model": 240, "limit": 190, "workload": 170, "requester_kind": 190, "family": 220, "device": 180, "signal": 150,
 		"deviceclass": 150, "driver": 140, "source": 150, "claim_uid": 300, "owner_name": 180,
 		"cluster": 110, "namespace": 120, "node": 120, "instance": 120, "uuid": 120,
-		"pod_claim": 120, "request": 120, "asked_by": 180, "action": 120, "template": 140,
+		"pod_claim": 120, "request": 120, "asked_by": 220, "action": 120, "template": 140,
 		"alertname": 250, "severity": 100, "pool": 110, "phase": 110, "effect": 110, "container": 110, "resource": 140,
 	}
 	const filter = 24 // the sign for it
 	width := max(widths[k.label], textWidth(k.title)+filter)
-	if table == columnsOfGrid && (k.label == "resourceclaim" || k.label == "pod") {
+	if k.narrow {
+		return textWidth(k.title) + filter
+	}
+	if table == columnsOfGrid && k.label == "resourceclaim" {
 		width += 60
 	}
 	return width
@@ -33,8 +36,13 @@ func (k key) width(table uint32) int {
 // width has room for the title, and for the words or the kind of value below it.
 func (c column) width(unit string) int {
 	least := max(70, textWidth(c.title))
-	if unit == units.DateTimeFromNow {
+	switch unit {
+	case units.DateTimeFromNow:
 		least = max(least, 140) // a few seconds ago
+	case units.DatetimeISO:
+		least = max(least, 170)
+	case units.Seconds, units.BytesPerSecondSI:
+		least = max(least, 100) // 12.3 hours, 76.6 GB/s
 	}
 	for _, p := range c.more {
 		if options, ok := p.Value.(map[string]any); ok && options["type"] == "gauge" {

@@ -28,12 +28,18 @@ func workload() Board {
 			one("workload", "Workload", `label_values({__name__=~"dra_workload_info|dra_pod_workload_info", @fleet, namespace="$namespace", workload_kind="$kind"}, workload)`).AllowCustomValue(true),
 		},
 		rows: []row{
-			{panels: slices.Concat(workloadNow(), []panel{workloadPending()}, workloadDevices())},
+			{panels: slices.Concat([]panel{chosenWorkload()}, workloadNow(), []panel{workloadPending()}, workloadDevices())},
 			{title: "Devices over time", panels: workloadOverTime()},
 			{title: "Power, traffic, pods and topology", panels: slices.Concat(workloadProgress(), workloadTopology())},
 			{title: "Use in the range", folded: true, panels: workloadUse()},
 		},
 	}
+}
+
+// chosenWorkload says which workload is shown: without a choice it is the first by name.
+func chosenWorkload() panel {
+	return note("Chosen workload", "Grafana chooses the first workload by name if no link or reader does.",
+		"$kind **$workload** in namespace **$namespace**. Choose another above, or by its name on the board Workloads or Claim.")
 }
 
 func workloadNow() []panel {
@@ -81,17 +87,17 @@ or 1 + 0 * (
   + sum(workload_role:dra_device_signal:median{@workload, signal="busy"})
   + sum(workload:dra_claim_exchanged_bytes:share{@workload})
 )`)).
-			Mappings(words(named{"1", "does not hang", good})).ColorScheme(always(critical)),
+			Mappings(append(uncoloured(), words(named{"1", "does not hang", good})...)).ColorScheme(always(critical)),
 	}
 }
 
 // workloadPending is why pods of the workload do not run.
 func workloadPending() panel {
-	return listing(24, 5, about{
+	return listing(24, 2, about{
 		title: "Reasons why it does not run", unit: units.Short,
 		reads: "Pending claims of its pods by reason; docs/pending.md has remedies, `dra-exporter explain workload NAMESPACE/NAME` the whole answer. A job without pods has the reason of its queue.",
-		none:  "nothing is pending, or no workload is chosen above",
-		empty: "no claim of its pods is pending, no workload is chosen, or " + noPods,
+		none:  "nothing is pending",
+		empty: "no claim of its pods is pending, or " + noPods,
 	}, []key{{label: "cluster", title: "Cluster"}, {label: "reason", title: "Reason"}},
 		column{title: "Claims", expr: `count by (cluster, reason) (max by (` + reference + `, reason) (dra_claim_pending_reason_info{@workload}))`},
 		column{title: "Oldest", unit: units.Seconds, more: tinted(waitSteps()), expr: `max by (cluster, reason) (
@@ -112,7 +118,7 @@ func signalOf(signal string) string {
 
 func workloadDevices() []panel {
 	return []panel{
-		listing(24, 12, about{
+		listing(24, 10, about{
 			title: "Devices by rank", unit: units.Short,
 			reads: "Whole devices that one pod uses alone, means of five minutes. Deviation: towards slower from the peers' median, in units of their spread; 4 is much.",
 			empty: needsWorkload + ", or its pods work independently",
@@ -123,14 +129,15 @@ func workloadDevices() []panel {
 			{label: "rank", title: "Rank"},
 			{label: "pod", title: "Pod"},
 			{label: "node", title: "Node", links: []link{toNode()}},
-			{label: "uuid", title: "UUID"},
+			{label: "device", title: "Device"},
+			{label: "uuid", title: "UUID", hidden: true},
 		},
 			column{title: "Deviation", more: append(tinted(steps(neutral, step{3, warning}, step{4, critical})), property("decimals", 1)),
 				expr: "max by (" + rankLabels + ") (workload_device:dra_device_signal:deviation{@workload})"},
 			column{title: "Busy", unit: units.PercentUnit, expr: signalOf("busy")},
 			column{title: "Power", unit: units.Watt, expr: signalOf("power")},
 			column{title: "Clock", unit: units.Hertz, expr: signalOf("clock")},
-			column{title: "Present", hidden: true, expr: "max by (" + rankLabels + ") (workload_device:dra_pod_workload_info:held{@workload})"},
+			column{title: "Present", hidden: true, expr: shortUUID("max by (" + rankLabels + ") (workload_device:dra_pod_workload_info:held{@workload})")},
 		),
 	}
 }
@@ -148,7 +155,7 @@ const mostLines = "32"
 func workloadOverTime() []panel {
 	const legend = "{{rank}} {{pod}}"
 	return []panel{
-		listing(24, 6, about{
+		listing(24, 8, about{
 			title: "Signals that deviate", unit: units.Short,
 			reads: "In units of the peers' spread. busy: it waits for host or data; throttled: heat or power brake; clock, power: it computes slower; errors: links or network adapter.",
 			none:  noneSeen,
@@ -158,10 +165,11 @@ func workloadOverTime() []panel {
 			{label: "rank", title: "Rank"},
 			{label: "pod", title: "Pod"},
 			{label: "node", title: "Node", links: []link{toNode()}},
-			{label: "uuid", title: "UUID"},
+			{label: "device", title: "Device"},
+			{label: "uuid", title: "UUID", hidden: true},
 			{label: "signal", title: "Signal"},
 		}, column{title: "Deviation", more: append(tinted(steps(warning)), property("decimals", 1)),
-			expr: "max by (cluster, rank, pod, node, uuid, signal) (workload_device:dra_device_signal:deviates{@workload})"}),
+			expr: shortUUID("max by (cluster, rank, pod, node, uuid, signal) (workload_device:dra_device_signal:deviates{@workload})")}),
 		timeline(24, about{
 			title: "Deviation of the slowest devices", unit: units.Short,
 			reads: "The " + mostLines + " that deviate most towards slower, in units of the peers' spread. DRAWorkloadStraggler fires above 4 for nine of 15 minutes.",
@@ -186,20 +194,20 @@ func workloadProgress() []panel {
 			title: "Mean power of a device", unit: units.Watt,
 			reads: "If far below usual while devices are busy, the job hangs.",
 			empty: needsPeers,
-		}, over(`max by (cluster) (workload:dra_device_power_watts:avg5m{@workload} `+runsForWindow+`)`, "{{cluster}} power")),
+		}, over(`max by (cluster) (workload:dra_device_power_watts:avg5m{@workload} `+runsForWindow+`)`, "power {{cluster}}")),
 		timeline(8, about{
 			title: "Data exchanged", unit: units.BytesPerSecondSI,
 			reads: "NVLink and claimed network adapters, mean of five minutes. A synchronous job exchanges about the same in each step.",
 			empty: "not counted, or " + needsWorkload,
 		},
-			over(`max by (cluster) (workload:dra_claim_nvlink_bytes:rate5m{@workload} `+runsForWindow+`)`, "{{cluster}} NVLink"),
-			over(`max by (cluster) (workload:dra_claim_network_bytes:rate5m{@workload} `+runsForWindow+`)`, "{{cluster}} network"),
-			over(`max by (cluster) (workload:dra_claim_pcie_bytes:rate5m{@workload} `+runsForWindow+`)`, "{{cluster}} PCIe")),
+			over(`max by (cluster) (workload:dra_claim_nvlink_bytes:rate5m{@workload} `+runsForWindow+`)`, "NVLink {{cluster}}"),
+			over(`max by (cluster) (workload:dra_claim_network_bytes:rate5m{@workload} `+runsForWindow+`)`, "network {{cluster}}"),
+			over(`max by (cluster) (workload:dra_claim_pcie_bytes:rate5m{@workload} `+runsForWindow+`)`, "PCIe {{cluster}}")),
 		stacked(8, about{
 			title: "Pods by state", unit: units.Short,
 			reads: "gated: by a queue; starting: bound.",
 			empty: noPods,
-		}, over(`sum by (cluster, state) (max by (`+workloadLabels+`, state) (dra_workload_pods{@workload}))`, "{{cluster}} {{state}}")),
+		}, over(`sum by (cluster, state) (max by (`+workloadLabels+`, state) (dra_workload_pods{@workload}))`, "{{state}} {{cluster}}")),
 	}
 }
 
@@ -208,7 +216,7 @@ func workloadTopology() []panel {
 		return "max by (cluster, level) (dra_workload_topology_" + metric + "{@workload})"
 	}
 	return []panel{
-		listing(10, 7, about{
+		listing(10, 6, about{
 			title: "Domains that it spans", unit: units.Short,
 			reads: "Those of its nodes, and the fewest that have as many devices of the same drivers.",
 			empty: "nodes have no labels of the topology, it holds no device, or no cluster role reads nodes",
@@ -219,7 +227,7 @@ func workloadTopology() []panel {
 			column{title: "Domains", expr: byLevel("domains")},
 			column{title: "Fewest", expr: byLevel("least_domains")},
 		),
-		listing(14, 7, about{
+		listing(14, 6, about{
 			title: "Alignment of the devices of its pods", unit: units.Short,
 			reads: "devices: with each other; network: each with its nearest adapter. Best: what so many devices of the node could be. link: NVLink or xGMI. `dra-exporter topology workload NAMESPACE/NAME` has details.",
 			empty: "no pod with several devices, or no agent",
@@ -242,12 +250,12 @@ func workloadUse() []panel {
 			title: "Device-hours in the range", unit: units.Short,
 			reads: "Weighted by its share of devices.",
 			empty: nothing,
-		}, at(total("dra_claim_device_seconds:increase5m"))).ColorScheme(always(neutral)),
+		}, at(total("dra_claim_device_seconds:increase5m"))).ColorScheme(always(neutral)).Decimals(2),
 		number(6, about{
 			title: "Idle device-hours in the range", unit: units.Short,
 			reads: "The devices were held, but not used.",
 			empty: "not reported, or " + nothing,
-		}, at(total("dra_claim_idle_seconds:increase5m"))).ColorScheme(always(neutral)),
+		}, at(total("dra_claim_idle_seconds:increase5m"))).ColorScheme(always(neutral)).Decimals(2),
 		number(6, about{
 			title: "Energy in the range", unit: units.WattHour,
 			reads: "Without devices that are shared.",

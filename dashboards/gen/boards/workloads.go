@@ -69,7 +69,7 @@ func workloadNumbers() []panel {
 			Thresholds(anyIs(critical)).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Pods not yet started", unit: units.Short,
-			reads: "Gated, pending, or bound. `dra-exporter explain workload NAMESPACE/NAME` says why.",
+			reads: "Gated, pending, or bound; pods without an owner do not count. `dra-exporter explain workload NAMESPACE/NAME` says why.",
 			none:  noneSeen,
 			empty: "all have started, or " + noPods,
 		}, at(`sum(max by (`+workloadLabels+`, state) (dra_workload_pods{@workloads, state=~"gated|pending|starting"}))`)).
@@ -119,7 +119,7 @@ func ofDomain(metric, more string) string {
 
 func workloadQueues() []panel {
 	return []panel{
-		listing(12, 8, about{
+		listing(24, 10, about{
 			title: "Workloads in queues of Kueue", unit: units.Short,
 			reads: "Not admitted, and Kueue's reason; most have no pods yet. `dra-exporter explain workload NAMESPACE/NAME` has the message.",
 			none:  noneSeen,
@@ -127,7 +127,7 @@ func workloadQueues() []panel {
 		}, append(workloadKeys(), key{label: "queue", title: "Queue"}, key{label: "reason", title: "Reason"}),
 			column{title: "Waiting", unit: units.Seconds, expr: "max by (" + workloadLabels + ", queue, reason) (\n  (time() - dra_workload_queued_since_timestamp_seconds{@workloads})\n  * on (" + workloadLabels + ") group_left (queue) max by (" + workloadLabels + ", queue) (dra_workload_info{@workloads})\n)"},
 		),
-		listing(12, 8, about{
+		listing(24, 6, about{
 			title: "ComputeDomains", unit: units.Short,
 			reads: "Nodes to join, ready nodes, and bound pods. Without pods, a domain has no nodes. Not filtered by workload kind.",
 			empty: "there is none, or no cluster role reads computedomains.resource.nvidia.com",
@@ -148,16 +148,16 @@ func workloadStarts() []panel {
 	return []panel{
 		stacked(12, about{
 			title: "Pods by state", unit: units.Short,
-			reads: "gated pods wait for a queue, pending pods for devices or other resources.",
+			reads: "gated pods wait for a queue, pending pods for devices or other resources. Pods without an owner do not count.",
 			empty: "no pod refers to a claim, or " + noPods,
-		}, over(`sum by (cluster, state) (max by (`+workloadLabels+`, state) (dra_workload_pods{@workloads}))`, "{{cluster}} {{state}}")),
+		}, over(`sum by (cluster, state) (max by (`+workloadLabels+`, state) (dra_workload_pods{@workloads}))`, "{{state}} {{cluster}}")),
 		timeline(12, about{
 			title: "Duration of starts (p95)", unit: units.Seconds,
 			reads: "From the first pod's creation until all have started. Not filtered by namespace.",
 			empty: "none has started since the cluster role has, or it is not scraped",
 		}, over(`histogram_quantile(0.95, sum by (cluster, workload_kind, queue, le) (
   increase(dra_workload_start_duration_seconds_bucket{@fleet, workload_kind=~"$kind"}[$__rate_interval])
-))`, "{{cluster}} {{workload_kind}} {{queue}}")),
+))`, "{{workload_kind}} {{queue}} {{cluster}}")),
 	}
 }
 
@@ -167,17 +167,21 @@ func inRange(rule, more string) string {
 }
 
 func workloadTotals() []panel {
+	first := "topk(20, " + inRange("dra_claim_device_seconds:increase5m", "") + ")"
+	accruals := func(rule, more string) string {
+		return inRange(rule, more) + "\nand on (" + workloadLabels + ") " + first
+	}
 	return []panel{
 		listing(24, 12, about{
 			title: "Use of workloads in the range", unit: units.Short,
-			reads: "Claims of several workloads count in equal parts.",
+			reads: "The twenty with most device-hours. Claims of several workloads count in equal parts.",
 			empty: "none held a device, or no rules dra-exporter.accounting",
 		}, append(workloadKeys(), key{label: "currency", title: "Currency", last: true}),
-			column{title: "Device-hours", expr: inRange("dra_claim_device_seconds:increase5m", "") + " / 3600"},
-			column{title: "Busy hours", expr: inRange("dra_claim_busy_seconds:increase5m", "") + " / 3600"},
-			column{title: "Idle hours", expr: inRange("dra_claim_idle_seconds:increase5m", "") + " / 3600"},
-			column{title: "Energy", unit: units.WattHour, expr: inRange("dra_claim_energy_joules:increase5m", "") + " / 3600"},
-			column{title: "Cost", expr: inRange("dra_claim_cost:increase5m", ", currency")},
+			column{title: "Device-hours", more: hundredths(), expr: first + " / 3600"},
+			column{title: "Busy hours", more: hundredths(), expr: "(" + accruals("dra_claim_busy_seconds:increase5m", "") + ") / 3600"},
+			column{title: "Idle hours", more: hundredths(), expr: "(" + accruals("dra_claim_idle_seconds:increase5m", "") + ") / 3600"},
+			column{title: "Energy", unit: units.WattHour, expr: "(" + accruals("dra_claim_energy_joules:increase5m", "") + ") / 3600"},
+			column{title: "Cost", expr: accruals("dra_claim_cost:increase5m", ", currency")},
 		),
 	}
 }

@@ -45,7 +45,7 @@ func firstScreen(b board, say report) {
 		if p.Type == "row" {
 			return
 		}
-		if p.Type != "stat" && p.Type != "table" {
+		if p.asks() && p.Type != "stat" && p.Type != "table" {
 			say(p.Title, "a %s is in the first row: numbers and tables answer", p.Type)
 		}
 		if end := p.GridPos.Y + p.GridPos.H; end > screen {

@@ -27,7 +27,7 @@ const (
 func titles() map[string]string {
 	return map[string]string{
 		"bargauge": "Bar gauge", "gauge": "Gauge", "heatmap": "Heatmap", "stat": "Stat", "state-timeline": "State timeline",
-		"table": "Table", "timeseries": "Time series",
+		"table": "Table", "text": "Text", "timeseries": "Time series",
 	}
 }
 

@@ -37,9 +37,27 @@ type boardPanel struct {
 			Fields        []string // of partitionByValues
 		}
 	}
-	Panels []boardPanel
+	FieldConfig struct{ Overrides []json.RawMessage }
+	Panels      []boardPanel
 
 	text string // all of it, with its links
+}
+
+// textOf returns the panel without what it says of other queries alone.
+func (p boardPanel) textOf(query string) string {
+	text := p.text
+	for _, override := range p.FieldConfig.Overrides {
+		var decoded struct {
+			Matcher struct {
+				ID      string
+				Options any
+			}
+		}
+		if json.Unmarshal(override, &decoded) == nil && decoded.Matcher.ID == "byFrameRefID" && decoded.Matcher.Options != query {
+			text = strings.ReplaceAll(text, string(override), "")
+		}
+	}
+	return text
 }
 
 type boardTarget struct {
@@ -124,7 +142,7 @@ func (p boardPanel) problems(board queries.Board, checker promlabels.Checker) (a
 		}
 		labels, problems := checker.Expr(expr)
 		problems = append(problems, missing(labels, labelsNamed(`{{\s*([^{}\s]+)\s*}}`, target.LegendFormat)...)...)
-		problems = append(problems, missing(labels, labelsNamed(`__field\.labels\.(\w+)`, p.text)...)...)
+		problems = append(problems, missing(labels, labelsNamed(`__field\.labels\.(\w+)`, p.textOf(target.RefID))...)...)
 		problems = append(problems, missing(labels, p.partitions()...)...)
 		for _, problem := range problems {
 			all = append(all, fmt.Sprintf("query %s: %s", target.RefID, problem))

@@ -5,6 +5,12 @@ import puppeteer from 'puppeteer-core';
 
 const TIMEOUT = 60_000;
 
+// WIDE is the width of pictures of first screens.
+const WIDE = 1600;
+
+/** Returns the name of the picture of a view's first screen, in the dark theme. */
+export const firstScreen = (name) => `${name.replaceAll('/', '-')}-first.png`;
+
 /** Starts Chromium; it needs no display. */
 export function startBrowser(program) {
   return puppeteer.launch({ executablePath: program, args: ['--no-sandbox', '--hide-scrollbars', '--force-color-profile=srgb'], protocolTimeout: TIMEOUT });
@@ -52,7 +58,11 @@ async function drawOnce(browser, address, view, { theme, width, to, rows, folder
     await page.waitForNetworkIdle({ idleTime: 200, timeout: TIMEOUT });
     const measured = await page.evaluate(() => window.measure());
     await mkdir(folder, { recursive: true });
-    await page.screenshot({ path: path.join(folder, `${view.name.replaceAll('/', '-')}-${theme}-${width}.png`), fullPage: true });
+    const name = view.name.replaceAll('/', '-');
+    await page.screenshot({ path: path.join(folder, `${name}-${theme}-${width}.png`), fullPage: true });
+    if (theme === 'dark' && width === WIDE) {
+      await page.screenshot({ path: path.join(folder, firstScreen(view.name)) });
+    }
     return { ...measured, errors: [...measured.errors, ...errors] };
   } catch (error) {
     return { panels: [], errors: [error.message, ...errors], height: 0 };

@@ -1,11 +1,12 @@
 // Draws every dashboard over a real Prometheus, and measures what a reader sees.
 // `make boards-pictures` runs it.
-import { mkdir, readdir } from 'node:fs/promises';
+import { copyFile, mkdir, readdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { draw, startBrowser } from './browser.js';
+import { draw, firstScreen, startBrowser } from './browser.js';
 import { boardVariables, scenarios, startScenario } from './scenario.js';
+import { pictureOf, writeSources } from './pictures.js';
 import { serve } from './server.js';
 import { writeDetails, writeTable } from './table.js';
 
@@ -13,6 +14,7 @@ const flags = {
   repository: { type: 'string' }, // the clone whose boards, rules and programs are taken
   out: { type: 'string' }, // folder for pictures and details.txt
   table: { type: 'string', default: '' }, // file for the table; default: measured.csv in out
+  documents: { type: 'string', default: '' }, // folder of the documents' pictures, which some boards are
   scenario: { type: 'string', default: 'live' },
   minutes: { type: 'string', default: '' }, // how long Prometheus scrapes; default: that of the scenario
   prometheus: { type: 'string', default: '' }, // a running Prometheus instead of one that is started
@@ -71,6 +73,9 @@ async function drawViews(options, scenario, prometheus) {
       const errors = new Set(runs.flatMap((run) => [...run.errors, ...run.panels.flatMap((panel) => panel.errors)]));
       console.log(`${view.name}: ${runs[0].panels.length} panels, ${errors.size} errors`);
       errors.forEach((error) => console.log(`  ${error}`));
+      if (options.documents && pictureOf(view.board)) {
+        await keep(options, view);
+      }
       results.push({ view, runs });
     }
   } finally {
@@ -78,6 +83,13 @@ async function drawViews(options, scenario, prometheus) {
     server.close();
   }
   return results;
+}
+
+// keep copies a board's first screen to the pictures of the documents.
+async function keep(options, view) {
+  const picture = pictureOf(view.board);
+  await copyFile(path.join(options.out, firstScreen(view.name)), path.join(options.documents, `${picture}.png`));
+  await writeSources(options.repository, options.documents, [picture]);
 }
 
 async function main() {

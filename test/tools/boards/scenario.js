@@ -100,43 +100,66 @@ async function start(program, flags, log) {
   return { stop: () => child.kill('SIGTERM'), ended, failure };
 }
 
-/** Starts the programs of a scenario, and waits until Prometheus has scraped for long enough. */
-export async function startScenario(repository, scenario, minutes) {
-  const folder = await mkdtemp(path.join(tmpdir(), 'boards-'));
-  const ports = { 'gpu-node-1': await freePort(), 'gpu-node-3': await freePort(), cluster: await freePort(), prometheus: await freePort() };
-  const config = path.join(folder, 'prometheus.yaml');
-  // YAML contains JSON.
-  await writeFile(config, configuration(repository, ports, scenario.clusters));
-  const demo = await start(
-    path.join(repository, 'test/.bin/agent/dra-exporter'),
-    [
-      'demo',
-      `--web.listen-address=127.0.0.1:${ports['gpu-node-1']}`,
-      `--cluster.listen-address=127.0.0.1:${ports.cluster}`,
-      `--training.listen-address=127.0.0.1:${ports['gpu-node-3']}`,
-    ],
-    path.join(folder, 'demo.log')
-  );
-  const prometheus = await start(
-    path.join(repository, 'test/.bin/prometheus/prometheus'),
-    [`--config.file=${config}`, `--storage.tsdb.path=${path.join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${ports.prometheus}`],
-    path.join(folder, 'prometheus.log')
-  );
+/** exporter is the program whose demo runs. */
+export const exporter = (repository) => path.join(repository, 'test/.bin/agent/dra-exporter');
+
+function startDemo(repository, folder, ports) {
+  const flags = [
+    'demo',
+    `--web.listen-address=127.0.0.1:${ports['gpu-node-1']}`,
+    `--cluster.listen-address=127.0.0.1:${ports.cluster}`,
+    `--training.listen-address=127.0.0.1:${ports['gpu-node-3']}`,
+  ];
+  return start(exporter(repository), flags, path.join(folder, 'demo.log'));
+}
+
+function startPrometheus(repository, folder, config, port) {
+  const flags = [`--config.file=${config}`, `--storage.tsdb.path=${path.join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${port}`];
+  return start(path.join(repository, 'test/.bin/prometheus/prometheus'), flags, path.join(folder, 'prometheus.log'));
+}
+
+// run waits while programs run, and returns what stops them.
+async function run(programs, folder, minutes) {
   const stop = async () => {
-    prometheus.stop();
-    demo.stop();
-    await Promise.all([Promise.race([prometheus.ended, prometheus.failure]), Promise.race([demo.ended, demo.failure])]);
+    programs.forEach((program) => program.stop());
+    await Promise.all(programs.map((program) => Promise.race([program.ended, program.failure])));
     await rm(folder, { recursive: true, force: true });
   };
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.once(signal, () => stop().finally(() => process.exit(1)));
   }
-  const failed = await Promise.race([demo.ended, demo.failure, prometheus.ended, prometheus.failure, sleep(minutes * 60_000)]);
+  const failed = await Promise.race([...programs.flatMap((program) => [program.ended, program.failure]), sleep(minutes * 60_000)]);
   if (failed) {
     // The folder stays: the error names a log in it.
-    prometheus.stop();
-    demo.stop();
+    programs.forEach((program) => program.stop());
     throw failed;
   }
+  return stop;
+}
+
+async function prepare() {
+  const ports = {};
+  for (const name of ['gpu-node-1', 'gpu-node-3', 'cluster', 'prometheus']) {
+    ports[name] = await freePort();
+  }
+  return { folder: await mkdtemp(path.join(tmpdir(), 'boards-')), ports };
+}
+
+/** Starts the programs of a scenario, and waits until Prometheus has scraped for long enough. */
+export async function startScenario(repository, scenario, minutes) {
+  const { folder, ports } = await prepare();
+  const config = path.join(folder, 'prometheus.yaml');
+  // YAML contains JSON.
+  await writeFile(config, configuration(repository, ports, scenario.clusters));
+  const programs = [await startDemo(repository, folder, ports), await startPrometheus(repository, folder, config, ports.prometheus)];
+  const stop = await run(programs, folder, minutes);
   return { address: `http://127.0.0.1:${ports.prometheus}`, stop };
+}
+
+/** Starts the demo alone, and waits until its graphs have so many minutes. */
+export async function runDemo(repository, minutes) {
+  const { folder, ports } = await prepare();
+  const stop = await run([await startDemo(repository, folder, ports)], folder, minutes);
+  const nodes = ['gpu-node-1', 'gpu-node-3'].map((name) => `http://127.0.0.1:${ports[name]}`);
+  return { nodes, cluster: `http://127.0.0.1:${ports.cluster}`, stop };
 }
