@@ -24,6 +24,7 @@ import (
 type dense struct {
 	facts    Facts
 	now      clock.Instant
+	gpus     int
 	readings [2][][]device.Reading // of each device, in turns
 	turn     int
 }
@@ -31,13 +32,15 @@ type dense struct {
 const (
 	denseGPUs       = 8
 	densePartitions = 7
-	denseClaims     = 64
 )
 
-func newDense() *dense {
-	d := &dense{now: origin()}
+func newDense() *dense { return newDenseNode(denseGPUs) }
+
+// newDenseNode is the same with another number of GPUs.
+func newDenseNode(gpus int) *dense {
+	d := &dense{now: origin(), gpus: gpus}
 	d.facts.Cluster = APIFacts{Enabled: true, Fresh: true, SlicesFresh: true}
-	for g := range denseGPUs {
+	for g := range gpus {
 		whole := gpu(g)
 		d.facts.Samples = append(d.facts.Samples, device.Sample{Device: whole, Source: "simulated"})
 		for p := range densePartitions {
@@ -47,7 +50,7 @@ func newDense() *dense {
 			d.publish(part, fmt.Sprintf("gpu-%d-mig-1g10gb-19-%d", g, p))
 		}
 	}
-	for c := range denseClaims {
+	for c := range gpus * (densePartitions + 1) {
 		d.claim(c)
 	}
 	d.adapter()
@@ -72,7 +75,7 @@ func (d *dense) publish(part device.Device, name string) {
 // claim adds one claim of a partition, with a pod of two containers. The
 // last eight share partitions with earlier ones.
 func (d *dense) claim(c int) {
-	g, p := c/densePartitions%denseGPUs, c%densePartitions
+	g, p := c/densePartitions%d.gpus, c%densePartitions
 	namespace, name := fmt.Sprintf("team-%d", c%6), fmt.Sprintf("claim-%02d", c)
 	d.facts.Cluster.Claims = append(d.facts.Cluster.Claims, dra.Claim{
 		Ref: dra.ClaimRef{Namespace: namespace, Name: name}, UID: "uid-" + name, Allocated: true,
@@ -273,6 +276,21 @@ func TestDenseNodeHasEveryFamily(t *testing.T) {
 // BenchmarkStep is the step of every second: new readings of everything.
 func BenchmarkStep(b *testing.B) {
 	benchmarkStep(b, (*dense).tick)
+}
+
+// BenchmarkStepDevices is the same on larger nodes, whose time for a device must not grow.
+func BenchmarkStepDevices(b *testing.B) {
+	for _, gpus := range []int{8, 32, 128} {
+		b.Run(fmt.Sprint(gpus), func(b *testing.B) {
+			d := newDenseNode(gpus)
+			state := d.unheld()
+			for b.Loop() {
+				d.tick()
+				state, _, _ = Step(state, d.facts, d.now)
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(len(d.facts.Samples)), "µs/device")
+		})
+	}
 }
 
 // BenchmarkStepAfterChange is a step after something has changed at the API

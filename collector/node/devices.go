@@ -263,7 +263,7 @@ func (d *deviceState) driver() *deviceDriver {
 	if known.named != named || known.published != published || known.vendor != vendor {
 		name := cmp.Or(named, published, vendors.DriverOf(vendor))
 		row := vendors.ByDriver(name)
-		*known = deviceDriver{named, published, vendor, name, row.Kind, len(row.Sources) > 0}
+		*known = deviceDriver{named, published, vendor, name, row.Kind, row.IsMeasured()}
 	}
 	return known
 }

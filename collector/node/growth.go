@@ -3,6 +3,7 @@ package node
 import (
 	"log/slog"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -103,10 +104,11 @@ func newCounters(config Config) *counters {
 func (s *counters) update(all []*deviceState, holdersKnown bool, now clock.Instant) []Event {
 	s.resets.open(now.Wall)
 	var events []Event
+	lowest := sync.OnceValue(func() map[string]float64 { return lowestIdlePower(all) })
 	for _, d := range all {
 		g := &d.growth
 		resets := g.update(&s.specs, s.staleness, d.holders.missing)
-		s.updateExecutionIdle(all, d, holdersKnown)
+		s.updateExecutionIdle(d, lowest, holdersKnown)
 		if resets > 0 {
 			s.resets.total += float64(resets)
 			events = append(events, Event{slog.LevelInfo, "hardware counters were reset", []slog.Attr{slog.String("uuid", d.uuid), slog.Int("counters", resets)}})
@@ -120,7 +122,8 @@ func (s *counters) update(all []*deviceState, holdersKnown bool, now clock.Insta
 
 // updateExecutionIdle observes the idle power of a device that nothing holds, and whether
 // one that is held is execution-idle. While a holder may have ended nothing is observed.
-func (s *counters) updateExecutionIdle(all []*deviceState, d *deviceState, holdersKnown bool) {
+// Lowest returns the lowest idle power of each model.
+func (s *counters) updateExecutionIdle(d *deviceState, lowest func() map[string]float64, holdersKnown bool) {
 	g, holders := &d.growth, &d.holders
 	if !d.newer || holders.missing {
 		return
@@ -130,7 +133,7 @@ func (s *counters) updateExecutionIdle(all []*deviceState, d *deviceState, holde
 	case len(utilization) == 0 || len(power) == 0:
 		g.forgetExecutionIdle()
 	case holders.count() > 0 || holders.related > 0:
-		g.accrueExecutionIdle(findIdlePower(all, d), s.staleness)
+		g.accrueExecutionIdle(findIdlePower(d, lowest), s.staleness)
 	case holders.possible > 0:
 		g.forgetExecutionIdle()
 	default:
@@ -143,14 +146,24 @@ func (s *counters) updateExecutionIdle(all []*deviceState, d *deviceState, holde
 
 // findIdlePower returns the idle power of a device, in watts: its own, else the lowest of a
 // device of the same model on the node; NaN: none is known.
-func findIdlePower(all []*deviceState, d *deviceState) float64 {
-	lowest := d.growth.idle.watts()
-	if !math.IsNaN(lowest) {
-		return lowest
+func findIdlePower(d *deviceState, lowest func() map[string]float64) float64 {
+	watts := d.growth.idle.watts()
+	if !math.IsNaN(watts) {
+		return watts
 	}
-	for _, other := range all {
-		if watts := other.growth.idle.watts(); other.model() == d.model() && !math.IsNaN(watts) && (math.IsNaN(lowest) || watts < lowest) {
-			lowest = watts
+	if watts, ok := lowest()[d.model()]; ok {
+		return watts
+	}
+	return math.NaN()
+}
+
+// lowestIdlePower returns the lowest idle power of the devices of each model, in watts.
+func lowestIdlePower(all []*deviceState) map[string]float64 {
+	lowest := make(map[string]float64)
+	for _, d := range all {
+		watts := d.growth.idle.watts()
+		if known, ok := lowest[d.model()]; !math.IsNaN(watts) && (!ok || watts < known) {
+			lowest[d.model()] = watts
 		}
 	}
 	return lowest

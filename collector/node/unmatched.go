@@ -192,7 +192,7 @@ func isRead(row vendors.Vendor, sources []source.Status, present bool) bool {
 		return false
 	}
 	return row.Name != "" && present || slices.ContainsFunc(sources, func(status source.Status) bool {
-		return status.Up && slices.Contains(row.Sources, status.Name)
+		return status.Up && slices.Contains(row.Sources[:], status.Name)
 	})
 }
 

@@ -10,5 +10,5 @@ const AMDDriver = "gpu.amd.com"
 // name, except some drivers before 1.0, which published that of a partition as
 // its parent's.
 func amd() Vendor {
-	return Vendor{Name: AMD, PCI: 0x1002, Driver: AMDDriver, Kind: GPU, Sources: []string{"amdgpu"}, Resources: []string{"amd.com/"}, WholeProfile: "spx", PartitionType: "amdgpu-partition"}
+	return Vendor{Name: AMD, PCI: 0x1002, Driver: AMDDriver, Kind: GPU, Sources: [2]string{"amdgpu"}, Resources: [2]string{"amd.com/"}, WholeProfile: "spx", PartitionType: "amdgpu-partition"}
 }

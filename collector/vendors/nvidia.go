@@ -13,7 +13,7 @@ const NVIDIADriver = "gpu.nvidia.com"
 
 // nvidia is NVIDIA's row.
 func nvidia() Vendor {
-	return Vendor{Name: NVIDIA, PCI: 0x10de, Driver: NVIDIADriver, Kind: GPU, Sources: []string{"nvml", "dcgm"}, Resources: []string{"nvidia.com/gpu", "nvidia.com/mig-"}, DecodeName: decodeMIGName, DecodeSharing: decodeSharing}
+	return Vendor{Name: NVIDIA, PCI: 0x10de, Driver: NVIDIADriver, Kind: GPU, Sources: [2]string{"nvml", "dcgm"}, Resources: [2]string{"nvidia.com/gpu", "nvidia.com/mig-"}, DecodeName: decodeMIGName, DecodeSharing: decodeSharing}
 }
 
 // decodeMIGName decodes the name that NVIDIA's driver gives a MIG device,

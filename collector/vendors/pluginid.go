@@ -145,7 +145,7 @@ func ByResource(resource string) (vendor string, accelerators bool) {
 	}
 	for _, v := range All() {
 		for _, prefix := range v.Resources {
-			if strings.HasPrefix(resource, prefix) {
+			if prefix != "" && strings.HasPrefix(resource, prefix) {
 				return v.Name, true
 			}
 		}

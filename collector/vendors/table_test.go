@@ -22,11 +22,21 @@ func TestTable(t *testing.T) {
 		if row.Driver != "" && ByDriver(row.Driver).Driver != row.Driver {
 			t.Errorf("%s has the row of %q", row.Driver, ByDriver(row.Driver).Driver)
 		}
-		if (row.Driver == "") != (row.Kind == Unknown) || row.Kind == Channel && row.Sources != nil {
+		if (row.Driver == "") != (row.Kind == Unknown) || row.Kind == Channel && row.IsMeasured() {
 			t.Errorf("%s %s has kind %d and sources %q", row.Name, row.Driver, row.Kind, row.Sources)
 		}
 	}
 	if ByPCI(0) != "" || ByPCI(0x110de) != "" || DriverOf("") != "" || DriverOf("other") != "" || IsMeasured("") || IsMeasured("other.example.com") || IsLogical("") || IsLogical("other.example.com") || ByDriver("").Kind != Unknown || ByDriver("other.example.com").Kind != Unknown {
 		t.Error("an unknown vendor or driver has a row")
+	}
+}
+
+// BenchmarkByDriver looks up the last row, which a step does for each device.
+func BenchmarkByDriver(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if ByDriver("gpu.example.com").Kind != GPU {
+			b.Fatal("it has no row")
+		}
 	}
 }

@@ -23,11 +23,11 @@ type Vendor struct {
 	// Kind is what the driver's devices are.
 	Kind DeviceKind
 
-	// Sources are the device sources that read the driver's devices; nil: none does.
-	Sources []string
+	// Sources are the device sources that read the driver's devices; empty: none does.
+	Sources [2]string
 
 	// Resources begin the names of the resources of its device plugins.
-	Resources []string
+	Resources [2]string
 
 	// DecodeName decodes the name of a device. Names that say nothing of a
 	// partition give no profile and dra.PlacementUnknown.
@@ -45,6 +45,9 @@ type Vendor struct {
 	// time_slicing, mps, or empty.
 	DecodeSharing func(parameters []byte) string
 }
+
+// IsMeasured reports whether a source of this exporter reads the driver's devices.
+func (v Vendor) IsMeasured() bool { return v.Sources[0] != "" }
 
 // DeviceKind is what the devices of a driver are.
 type DeviceKind uint8
