@@ -1,6 +1,7 @@
 package role
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,24 +38,52 @@ func newLiveMetrics() *liveMetrics {
 	return l
 }
 
-// addProcessMetrics registers the collectors of go_* and process_*. The older
-// memory statistics are left out: they stop the world at each scrape, and name
-// one family twice in OpenMetrics.
-func addProcessMetrics(registry *prometheus.Registry) {
-	registry.MustRegister(
+// processCollectors are the collectors of go_* and process_*. The older memory
+// statistics are left out: they stop the world at each scrape, and name one family
+// twice in OpenMetrics.
+func processCollectors() []prometheus.Collector {
+	return []prometheus.Collector{
 		collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory)),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	}
+}
+
+// addProcessMetrics registers those of which the filter selects a family, since a
+// collector reads all of its families at each scrape; and, for those of every level
+// alone, one that reads no others.
+func addProcessMetrics(registry *prometheus.Registry, filter *metric.Filter) {
+	for _, collector := range processCollectors() {
+		selected := slices.DeleteFunc(families(collector), func(name string) bool { return !filter.Has(name) })
+		if few := newProcessFamilies(); few != nil && len(selected) > 0 && isSubset(selected, families(few)) {
+			collector = few
+		}
+		if len(selected) > 0 {
+			registry.MustRegister(collector)
+		}
+	}
+}
+
+func isSubset(names, all []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(all, name) })
+}
+
+// families returns the names of a collector's families.
+func families(collector prometheus.Collector) (names []string) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collector)
+	gathered, _ := registry.Gather() // what cannot be read here has no name to check
+	for _, family := range gathered {
+		names = append(names, family.GetName())
+	}
+	return names
 }
 
 // ProcessFamilies returns the names of the families about the process and its web
 // server.
 func ProcessFamilies() []string {
-	registry := prometheus.NewRegistry()
-	addProcessMetrics(registry)
 	names := []string{"promhttp_metric_handler_requests_total", "promhttp_metric_handler_requests_in_flight", "promhttp_metric_handler_errors_total"}
-	families, _ := registry.Gather() // what cannot be read here has no name to check
-	for _, family := range families {
-		names = append(names, family.GetName())
+	for _, collector := range processCollectors() {
+		names = append(names, families(collector)...)
 	}
 	return names
 }

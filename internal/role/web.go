@@ -67,7 +67,7 @@ func (o WebOptions) listen(s server, log *slog.Logger) (*web.Server, error) {
 	var instrument prometheus.Registerer
 	if !o.NoProcess {
 		instrument = s.registry
-		addProcessMetrics(s.registry)
+		addProcessMetrics(s.registry, s.filter)
 	}
 	config := web.Config{
 		Flags: o.Toolkit, Log: log, MetricsPath: o.MetricsPath, Pages: pages, Pprof: o.Pprof, Hosts: o.Hosts,

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -76,6 +77,33 @@ func benchmarkScrapes(b *testing.B, rows int, page func() *metric.Page) {
 			b.ReportMetric(float64(sent), "sent-B")
 		})
 	}
+}
+
+// BenchmarkScrapeHTTP scrapes a page that is ready, over a connection on this machine.
+func BenchmarkScrapeHTTP(b *testing.B) {
+	page := metric.NewPage(metrictest.DenseRows())
+	handler, err := newHandler(Config{Log: slog.New(slog.DiscardHandler), MetricsPath: "/metrics", Page: func() *metric.Page { return page }, Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	defer client.CloseIdleConnections()
+	received := int64(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		response, err := client.Get(server.URL + "/metrics")
+		if err != nil {
+			b.Fatal(err)
+		}
+		received, err = io.Copy(io.Discard, response.Body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		response.Body.Close()
+	}
+	b.ReportMetric(float64(received), "sent-B")
 }
 
 // countingWriter is a response that stores only its size.
