@@ -74,13 +74,13 @@ func poolFamilies() definitions {
 		poolRows(
 			metric.Family{
 				Name: metric.PoolSlices,
-				Help: "ResourceSlices of the pool's newest generation; 0 if none is left while a claim holds a device of the pool",
+				Help: "ResourceSlices of the newest generation of an incomplete pool; 0 if none is left while a claim holds a device of the pool; absent if the pool is complete",
 			},
-			func(p *dra.PoolSupply) (float64, bool) { return float64(p.Slices), true },
+			func(p *dra.PoolSupply) (float64, bool) { return float64(p.Slices), !p.Complete },
 		),
 		poolRows(
-			metric.Family{Name: "dra_pool_generation", Help: "The pool's newest generation"},
-			func(p *dra.PoolSupply) (float64, bool) { return float64(p.Generation), p.Slices > 0 },
+			metric.Family{Name: "dra_pool_generation", Help: "Newest generation of an incomplete pool; absent if the pool is complete"},
+			func(p *dra.PoolSupply) (float64, bool) { return float64(p.Generation), p.Slices > 0 && !p.Complete },
 		),
 	}
 }

@@ -15,12 +15,19 @@ func workloadNames(more ...string) []string {
 	return append([]string{"namespace", "workload_kind", "workload"}, more...)
 }
 
+// ownerless are the workloads that are one pod without an owner and a queue: in a large
+// cluster they are most rows, and say little that is not in those of the pod's claims.
+func ownerless() *metric.LabelRows {
+	return &metric.LabelRows{Label: "workload_kind", Value: "Pod", Empty: "queue"}
+}
+
 func workloadFamilies() definitions {
 	return definitions{
 		{
 			Family: metric.Family{
 				Name: "dra_workload_info", Labels: workloadNames("queue"),
-				Help: "A workload that has pods with claims, or waits in a queue of Kueue with such, and the queue that it was submitted to",
+				Help:  "A workload that has pods with claims, or waits in a queue of Kueue with such, and the queue that it was submitted to; a pod without an owner (kind Pod) has a row with a queue or at the level full only",
+				Minor: ownerless(),
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
 				for i, w := range m.Workloads {
@@ -31,7 +38,8 @@ func workloadFamilies() definitions {
 		{
 			Family: metric.Family{
 				Name: "dra_workload_pods", Labels: workloadNames("state"),
-				Help: "Pods of the workload by state: gated, pending, starting (bound to a node), running, ended; absent if there are none",
+				Help:  "Pods of the workload by state: gated, pending, starting (bound to a node), running, ended; absent if there are none; those of kind Pod have rows at the level full only",
+				Minor: ownerless(),
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
 				for i, w := range m.Workloads {

@@ -188,3 +188,23 @@ func TestFamilies(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOwnerlessWorkloads: below the level full, a pod without an owner is no workload,
+// unless a queue holds it: the table of queues joins the family.
+func TestOwnerlessWorkloads(t *testing.T) {
+	families := Families()
+	i := slices.IndexFunc(families, func(f *metric.Family) bool { return f.Name == "dra_workload_info" })
+	if i < 0 {
+		t.Fatal("there is no dra_workload_info")
+	}
+	row := func(kind, name, queue string) metric.Row {
+		return metric.Row{Family: families[i], Labels: metric.NewLabels(families[i].Labels, "lab", kind, name, queue), Value: 1}
+	}
+	var shown []string
+	for _, r := range metric.NewFilter(metric.LevelDefault, nil, nil).Rows([]metric.Row{row("Job", "train", ""), row("Pod", "shell", ""), row("Pod", "batch", "night")}) {
+		shown = append(shown, r.Labels.Get("workload"))
+	}
+	if want := []string{"train", "batch"}; !slices.Equal(shown, want) {
+		t.Errorf("shown are %q, want %q", shown, want)
+	}
+}

@@ -32,7 +32,7 @@ const (
 type workloads struct {
 	pods     map[*podEntry]workloadMember
 	byName   map[workloadName]*workloadEntry
-	order    []*workloadEntry              // sorted; nil: one was added or removed
+	order    ordered[workloadEntry]
 	kueue    map[dra.PodRef]*workloadEntry // by the Workload of Kueue that is for it
 	starting map[*workloadEntry]struct{}   // whose start may have to be measured in this step
 
@@ -92,6 +92,7 @@ type gang struct {
 
 func newWorkloads() *workloads {
 	return &workloads{
+		order: ordered[workloadEntry]{compare: func(a, b *workloadEntry) int { return compareWorkloads(a.name, b.name) }},
 		kueue: make(map[dra.PodRef]*workloadEntry), pods: make(map[*podEntry]workloadMember), byName: make(map[workloadName]*workloadEntry),
 		starting: make(map[*workloadEntry]struct{}), histograms: make(map[[2]string]struct{}), began: make(map[string]int),
 	}
@@ -160,7 +161,8 @@ func (w *workloads) entry(name workloadName) *workloadEntry {
 	entry := w.byName[name]
 	if entry == nil {
 		entry = &workloadEntry{name: name, members: make(map[*podEntry]struct{})}
-		w.byName[name], w.order = entry, nil
+		w.byName[name] = entry
+		w.order.add(entry)
 	}
 	return entry
 }
@@ -211,7 +213,7 @@ func (w *workloads) release(entry *workloadEntry) {
 	}
 	delete(w.starting, entry)
 	delete(w.byName, entry.name)
-	w.order = nil
+	w.order.remove(entry)
 }
 
 // applyStart applies what a pod says about the start of its workload. A workload
@@ -405,17 +407,9 @@ func (w *workloads) histogram(entry *workloadEntry) Observation {
 	}
 }
 
-// sorted returns the workloads, sorted. The list must not be changed.
-func (w *workloads) sorted() []*workloadEntry {
-	if w.order == nil {
-		w.order = slices.SortedFunc(maps.Values(w.byName), func(a, b *workloadEntry) int { return compareWorkloads(a.name, b.name) })
-	}
-	return w.order
-}
-
 // list returns the workloads that are shown, and those of them that wait in queues.
 func (w *workloads) list(extended *extendedResources) ([]*model.Workload, []model.QueuedWorkload) {
-	for _, entry := range w.sorted() {
+	for _, entry := range w.order.sorted() {
 		if !entry.isShown(extended) {
 			continue
 		}

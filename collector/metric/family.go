@@ -30,8 +30,9 @@ type Family struct {
 	Type   Type
 	Labels []string // the documented labels, in the catalogue's order
 
-	Zeros     *ZeroRows // below the level full; nil: all rows of value 0 are exported
-	LeanZeros *ZeroRows // at the level lean; nil: as Zeros
+	Zeros     *ZeroRows  // below the level full; nil: all rows of value 0 are exported
+	LeanZeros *ZeroRows  // at the level lean; nil: as Zeros
+	Minor     *LabelRows // left out below the level full; nil: none
 }
 
 // DeviceExtensionPrefix begins the names of the families of drivers' extensions,

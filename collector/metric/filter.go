@@ -60,7 +60,7 @@ func (f *Filter) Rows(rows []Row) []Row {
 		case significant:
 			zeros := f.zeros(family)
 			for i := range run {
-				if zeros != nil && !zeros.shows(&run[i]) {
+				if zeros != nil && !zeros.shows(&run[i]) || family.Minor.has(&run[i]) {
 					leaveOut(at+i, at+i+1)
 				}
 			}
@@ -84,6 +84,9 @@ func (f *Filter) Gatherer(gatherer prometheus.Gatherer) prometheus.Gatherer {
 		return slices.DeleteFunc(slices.Clone(families), func(family *dto.MetricFamily) bool { return f.of(family.GetName()) == nothing }), err
 	})
 }
+
+// Has reports whether any row of a family is selected.
+func (f *Filter) Has(name string) bool { return f == nil || f.of(name) != nothing }
 
 func (f *Filter) zeros(family *Family) *ZeroRows {
 	if f.level == LevelLean && family.LeanZeros != nil {
@@ -126,6 +129,16 @@ type ZeroRows struct {
 
 func (z *ZeroRows) shows(row *Row) bool {
 	return row.Value != 0 || slices.Contains(z.Values, row.Labels.Get(z.Label))
+}
+
+// LabelRows are the rows of a family whose label has a value, and another label none.
+type LabelRows struct {
+	Label, Value string
+	Empty        string
+}
+
+func (l *LabelRows) has(row *Row) bool {
+	return l != nil && row.Labels.Get(l.Label) == l.Value && row.Labels.Get(l.Empty) == ""
 }
 
 // Pattern selects families by name: all of a group, or those whose whole name

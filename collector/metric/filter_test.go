@@ -170,3 +170,28 @@ func TestLevels(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFilterMinorRows: rows that a family calls minor are exported at the level full, and
+// where the family is asked for by name.
+func TestFilterMinorRows(t *testing.T) {
+	info := &metric.Family{Name: metric.ClaimHeld, Minor: &metric.LabelRows{Label: "action", Value: "pod", Empty: "queue"}}
+	row := func(action, queue string) metric.Row {
+		return metric.Row{Family: info, Labels: metric.NewLabels([]string{"action", "queue"}, action, queue), Value: 1}
+	}
+	rows := []metric.Row{row("job", ""), row("pod", ""), row("pod", "night")}
+	const all = "job=1 pod=1 pod=1"
+	for name, test := range map[string]struct {
+		filter *metric.Filter
+		want   string
+	}{
+		"lean":     {metric.NewFilter(metric.LevelLean, nil, nil), "job=1 pod=1"},
+		"default":  {metric.NewFilter(metric.LevelDefault, nil, nil), "job=1 pod=1"},
+		"included": {metric.NewFilter(metric.LevelDefault, mustPatterns(t, "dra_claim_held"), nil), all},
+		"full":     {metric.NewFilter(metric.LevelFull, nil, nil), all},
+	} {
+		got := test.filter.Rows(rows)
+		if shown(got) != test.want || got[len(got)-1].Labels.Get("queue") != "night" {
+			t.Errorf("%s: %s, want %s", name, shown(got), test.want)
+		}
+	}
+}

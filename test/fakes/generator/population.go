@@ -72,13 +72,15 @@ func (s Size) Each(created time.Time, give func(...Object) error) error {
 	return nil
 }
 
-// meta names an object as controllers do, in one of fifty namespaces.
+// meta names an object as controllers do, in one of fifty namespaces: eight belong to
+// one Job.
 func meta(kind string, i int, created time.Time) metav1.ObjectMeta {
+	job := i / 8
 	return metav1.ObjectMeta{
-		Namespace: fmt.Sprintf("team-%02d", i%50), Name: fmt.Sprintf("%s-%06d", kind, i),
+		Namespace: fmt.Sprintf("team-%02d", job%50), Name: fmt.Sprintf("%s-%06d", kind, i),
 		UID:               uid(kind, i),
 		CreationTimestamp: metav1.NewTime(created.Truncate(time.Second)),
-		Labels:            map[string]string{"app.kubernetes.io/name": kind, "batch.kubernetes.io/job-name": fmt.Sprintf("%s-%d", kind, i/8)},
+		Labels:            map[string]string{"app.kubernetes.io/name": kind, "batch.kubernetes.io/job-name": fmt.Sprintf("%s-%d", kind, job)},
 	}
 }
 

@@ -54,8 +54,10 @@ func testPools(t *testing.T) {
 			deviceStates(p, "dra_devices", pool(pendingDriver, "fabric", ""), 0, 2, 0),
 			hasGauge(p, "dra_pool_complete", pool(pendingDriver, "incomplete", "node-a"), 0),
 			hasGauge(p, "dra_pool_slices", pool(pendingDriver, "incomplete", "node-a"), 1),
+			hasGauge(p, "dra_pool_generation", pool(pendingDriver, "incomplete", "node-a"), 1),
 			hasGauge(p, "dra_pool_complete", pool(pendingDriver, "fabric", ""), 1),
-			hasGauge(p, "dra_pool_generation", pool(pendingDriver, "fabric", ""), 1),
+			hasNoRow(p, "dra_pool_slices", pool(pendingDriver, "fabric", "")),
+			hasNoRow(p, "dra_pool_generation", pool(pendingDriver, "fabric", "")),
 			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "plain.pending"}, 0, 2, 0),
 			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "tainted.pending"}, 0, 0, 1),
 			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "incomplete.pending"}, 0, 0, 1),
@@ -66,14 +68,10 @@ func testPools(t *testing.T) {
 }
 
 func testFree(t *testing.T) {
-	slices := 1.0 // of all devices and counters, see devicesFile
-	if shared.Has(releases.CountersOfOtherSlices) {
-		slices = 3
-	}
 	waitClusterPage(t, "free devices", func(p *scrape.Page) error {
 		return errors.Join(
 			deviceStates(p, "dra_devices", pool(lifeDriver, "node-a", "node-a"), 0, 8, 0),
-			hasGauge(p, "dra_pool_slices", pool(lifeDriver, "node-a", "node-a"), slices),
+			hasGauge(p, "dra_pool_complete", pool(lifeDriver, "node-a", "node-a"), 1),
 			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "part.life"}, 0, 3, 0),
 			hasGauge(p, "dra_capacity", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 80*gibibyte),
 			hasGauge(p, "dra_capacity_consumed", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 0),

@@ -120,8 +120,6 @@ func comparePools(t *testing.T, driver string) {
 			allocated, free, unavailable := ours("allocated"), ours("free"), ours("unavailable")
 			return errors.Join(
 				hasGauge(p, "dra_pool_complete", labels, 1),
-				hasGauge(p, "dra_pool_generation", labels, float64(status.Generation)),
-				hasGauge(p, "dra_pool_slices", labels, float64(*status.ResourceSliceCount)),
 				same("devices", allocated+free+unavailable, int(*status.TotalDevices)),
 				same("allocated devices", allocated+objects.unpublished, int(*status.AllocatedDevices)),
 				same("tainted devices", objects.tainted, int(*status.UnavailableDevices)),
