@@ -22,6 +22,7 @@ const (
 	firstRetry     = 250 * time.Millisecond
 	lastRetry      = 30 * time.Second
 	settlingPeriod = 15 * time.Second // drivers write status.devices while they prepare
+	sharedRefresh  = 2 * time.Minute  // of claims whose first pod runs on another node, at most
 	claimRefresh   = 10 * time.Minute
 	outageSpread   = 2 * time.Second       // of the reads after an outage, at most
 	outageInterval = 25 * time.Millisecond // between two of them, on average
@@ -57,6 +58,7 @@ type claimRecord struct {
 	answered  bool   // a read has found the claim, or that there is none
 	failure   error  // of the last read; nil: it did not fail
 	confirmed bool   // settled, and read again since
+	unchanged int    // reads in a row that found the claim as it was
 }
 
 // settled reports whether no change is expected soon. A claim that is reserved
@@ -158,19 +160,32 @@ func (c *claimCache) found(now clock.Instant, ref dra.ClaimRef, claim dra.Claim,
 	if changed {
 		c.changes = append(c.changes, claimChange{before: record.claim, after: &claim})
 	}
+	record.unchanged++
+	if changed {
+		record.unchanged = 0
+	}
 	record.claim, record.version, record.answered, record.failure = &claim, version, true, nil
 	c.outcomes.record(ref, nil)
 	if !record.settled() {
 		c.retry(now, ref, record)
 		return changed
 	}
-	period := settlingPeriod
-	if record.confirmed && claim.Node != "" {
-		period = claimRefresh // the claim may be reserved for pods of other nodes, or released by them, at any time
-	}
+	c.queue.set(ref, now.Elapsed+c.aboutAfter(record.refresh()))
 	record.confirmed, record.tries = true, 0
-	c.queue.set(ref, now.Elapsed+c.aboutAfter(period))
 	return changed
+}
+
+// refresh returns the time until a settled claim is read again. The first pod of a claim
+// may end on another node at any time, and this node then counts the claim's use.
+func (r *claimRecord) refresh() time.Duration {
+	switch {
+	case !r.confirmed:
+		return settlingPeriod
+	case r.claim.FirstElsewhere(r.consumers):
+		return min(settlingPeriod<<min(r.unchanged, 4), sharedRefresh)
+	default:
+		return claimRefresh
+	}
 }
 
 // missing applies that there is no such claim.

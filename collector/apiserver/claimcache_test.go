@@ -80,20 +80,36 @@ func TestReadsClaimUntilAllocated(t *testing.T) {
 	}
 }
 
-// Pods of other nodes start and stop to use a claim with network-attached
-// devices, without a change of a pod of this node.
+// Pods of other nodes start and stop to use a claim with network-attached devices,
+// without a change of a pod of this node. Only the first pod decides which node counts.
 func TestRereadsClaimOfSeveralNodes(t *testing.T) {
 	ref := dra.ClaimRef{Namespace: "lab", Name: "c"}
-	cache := newClaimCache(middle)
-	wantAll(cache, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
-	claim := allocated(ref, "u", "pod-elsewhere", "pod-1")
-	claim.Node = ""
-	now := time.Duration(0)
-	for _, after := range []time.Duration{0, settlingPeriod, settlingPeriod, settlingPeriod} {
-		now += after
-		_, taken := due(t, cache.queue, now)
-		cache.queue.done(ref, taken)
-		cache.found(at(now), ref, claim, "7")
+	for name, c := range map[string]struct {
+		pods  []string // of the claim; pod-1 runs here
+		waits []time.Duration
+	}{
+		"first elsewhere": {[]string{"pod-elsewhere", "pod-1"}, []time.Duration{0, settlingPeriod, 2 * settlingPeriod, 4 * settlingPeriod, sharedRefresh, sharedRefresh}},
+		"first here":      {[]string{"pod-1", "pod-elsewhere"}, []time.Duration{0, settlingPeriod, claimRefresh, claimRefresh}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := newClaimCache(middle)
+			wantAll(cache, at(0), map[dra.ClaimRef][]string{ref: {"pod-1"}}, 0)
+			claim := allocated(ref, "u", c.pods...)
+			claim.Node = ""
+			now := time.Duration(0)
+			read := func(wait time.Duration) {
+				now += wait
+				_, taken := due(t, cache.queue, now)
+				cache.queue.done(ref, taken)
+				cache.found(at(now), ref, claim, "7")
+			}
+			for _, wait := range c.waits {
+				read(wait)
+			}
+			claim.ReservedFor = append([]dra.Consumer{{Resource: "pods", UID: "pod-other"}}, claim.ReservedFor...)
+			read(c.waits[len(c.waits)-1])
+			read(settlingPeriod)
+		})
 	}
 }
 

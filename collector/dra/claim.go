@@ -1,5 +1,7 @@
 package dra
 
+import "slices"
+
 // ClaimRef names a ResourceClaim. Names are reused: a claim that is deleted
 // and made again under its name has the same ClaimRef and another UID.
 type ClaimRef struct {
@@ -73,6 +75,16 @@ func (c Claim) HeldBy(podUID string) bool {
 		}
 	}
 	return c.ReservedForPod(podUID)
+}
+
+// FirstElsewhere reports whether the first pod that the claim is reserved for is none
+// of these, by their UIDs, and may run on another node.
+func (c Claim) FirstElsewhere(here []string) bool {
+	if c.Node != "" || len(c.ReservedFor) == 0 {
+		return false
+	}
+	first := c.ReservedFor[0]
+	return first.Resource == "pods" && !slices.Contains(here, first.UID)
 }
 
 // ClassOf returns the device class of the request that a result names; empty

@@ -113,13 +113,13 @@ func decideCharging(claim *dra.Claim, here []string) charging {
 	if claim.Node != "" || len(claim.ReservedFor) == 0 {
 		return chargedHere
 	}
-	switch first := claim.ReservedFor[0]; {
-	case first.Resource != "pods":
+	switch {
+	case claim.ReservedFor[0].Resource != "pods":
 		return chargedNowhere
-	case slices.Contains(here, first.UID):
-		return chargedHere
-	default:
+	case claim.FirstElsewhere(here):
 		return chargedElsewhere
+	default:
+		return chargedHere
 	}
 }
 
