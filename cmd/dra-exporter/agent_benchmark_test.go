@@ -220,16 +220,24 @@ func heldClaims(b *testing.B, address string) int {
 // program: the latter also links the test's packages.
 func startAgent(ctx context.Context, b *testing.B, directory, host string) (*exec.Cmd, string) {
 	b.Helper()
-	kubeconfig := filepath.Join(directory, "kubeconfig")
-	write(b, kubeconfig, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}`, host))
 	config := filepath.Join(directory, "simulated.yaml")
 	write(b, config, denseHardware())
-	args := []string{"node", "--metrics.level=full", "--node.name=node-a", "--kubeconfig=" + kubeconfig, "--kubelet.pod-resources-socket=" + filepath.Join(directory, "kubelet.sock"),
-		"--cdi.dir=" + directory, "--device.source=simulated", "--simulated.config=" + config, "--web.listen-address=127.0.0.1:0"}
+	return startNode(ctx, b, directory, host, nil, "--metrics.level=full", "--device.source=simulated", "--simulated.config="+config)
+}
+
+// startNode starts the node role beside the kubelet of the directory and the API server
+// of the host.
+func startNode(ctx context.Context, b *testing.B, directory, host string, environment []string, flags ...string) (*exec.Cmd, string) {
+	b.Helper()
+	kubeconfig := filepath.Join(directory, "kubeconfig")
+	write(b, kubeconfig, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}`, host))
+	args := append([]string{"node", "--node.name=node-a", "--kubeconfig=" + kubeconfig, "--kubelet.pod-resources-socket=" + filepath.Join(directory, "kubelet.sock"),
+		"--cdi.dir=" + directory, "--web.listen-address=127.0.0.1:0"}, flags...)
 	command := program(ctx, args...)
 	if binary := os.Getenv("DRA_EXPORTER_BINARY"); binary != "" {
 		command = exec.CommandContext(ctx, binary, args...)
 	}
+	command.Env = append(command.Environ(), environment...)
 	output, err := command.StderrPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -424,10 +432,17 @@ func denseClaim(c int) *resourcev1.ResourceClaim {
 		Status: resourcev1.ResourceClaimStatus{
 			Allocation: &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
 				{Request: "mig", Driver: "gpu.nvidia.com", Pool: "node-a", Device: denseName(g, p)},
-			}}},
+			}}, NodeSelector: nodeSelector("node-a")},
 			ReservedFor: []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}},
 		},
 	}
+}
+
+// nodeSelector selects one node, as the scheduler does for devices of a node.
+func nodeSelector(node string) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+	}}}
 }
 
 func densePod(c int) *corev1.Pod {

@@ -3,14 +3,24 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/device"
 	"github.com/dra-exporter/dra-exporter/collector/device/nvml"
+	"github.com/dra-exporter/dra-exporter/internal/demo/apiserver"
 	"github.com/dra-exporter/dra-exporter/internal/role"
+	"github.com/dra-exporter/dra-exporter/kubelet/simulated"
 	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
@@ -56,4 +66,85 @@ func benchmarkScrape(b *testing.B, from device.Source) {
 		}
 	}
 	b.ReportMetric(float64(strings.Count(page, "\ndra_")), "series")
+}
+
+// BenchmarkRest runs the whole program as a process of its own over NVML's binding and the
+// scripted library: 8 GPUs, of which claims hold none or all, scraped every 15 s. It
+// reports the processor time of a minute and the memory of the process.
+func BenchmarkRest(b *testing.B) {
+	const minute, scrapeEvery = 60, 15
+	libraries := stubs.Build(b)
+	for _, claims := range []int{0, denseGPUs} {
+		b.Run(fmt.Sprintf("claims=%d", claims), func(b *testing.B) {
+			agent, address := startRestingAgent(b, libraries, claims)
+			series := 0
+			var spent time.Duration
+			for b.Loop() {
+				before := processorTime(b, agent.Process.Pid)
+				for range minute / scrapeEvery {
+					time.Sleep(scrapeEvery * time.Second)
+					series = scrape(b, address, openMetrics)
+				}
+				spent += processorTime(b, agent.Process.Pid) - before
+			}
+			b.ReportMetric(float64(series), "series")
+			b.ReportMetric(spent.Seconds()/float64(b.N), "s/minute")
+			b.ReportMetric(memory(b, agent.Process.Pid, "RssAnon"), "anonymous-MiB")
+			b.ReportMetric(memory(b, agent.Process.Pid, "VmRSS"), "resident-MiB")
+		})
+	}
+}
+
+// startRestingAgent starts an agent whose first claims GPUs are held, and waits until its
+// page has them, and until it has started.
+func startRestingAgent(b *testing.B, libraries stubs.Libraries, claims int) (*exec.Cmd, string) {
+	b.Helper()
+	directory, hardware := b.TempDir(), stubs.NewNode(b, denseGPUs)
+	ctx, stop := context.WithCancel(context.Background())
+	b.Cleanup(stop)
+	server, err := apiserver.Start(ctx, apiserver.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	node := "node-a"
+	slice := &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "slice"},
+		Spec:       resourcev1.ResourceSliceSpec{Driver: "gpu.nvidia.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}},
+	}
+	var pods []simulated.Pod
+	for gpu := range denseGPUs {
+		uuid, name := uuidOfPeers(gpu), fmt.Sprintf("gpu-%d", gpu)
+		hardware.Set(gpu, "uuid", uuid)
+		slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: name, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"uuid": {StringValue: &uuid}}})
+		if gpu >= claims {
+			continue
+		}
+		claim := denseClaim(gpu)
+		claim.Status.Allocation.Devices.Results[0].Device = name
+		put(b, server, claim, densePod(gpu))
+		pod := densePods(gpu + 1)[gpu]
+		pod.Claims[0].Devices[0].Name = name
+		pods = append(pods, pod)
+	}
+	put(b, server, slice)
+	kubelet, err := simulated.Start(ctx, filepath.Join(directory, "kubelet.sock"), simulated.Options{Pods: pods, Faults: simulated.Always()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(kubelet.Close)
+	agent, address := startNode(ctx, b, directory, server.Config().Host, hardware.Env(), "--device.source=nvml", "--nvml.library="+libraries.NVML, "--web.enable-pprof")
+	b.Cleanup(func() {
+		_ = agent.Process.Signal(syscall.SIGTERM)
+		if err := agent.Wait(); err != nil {
+			b.Errorf("the agent did not end well: %v", err)
+		}
+	})
+	for !isReady(address) || heldClaims(b, address) < claims {
+		time.Sleep(100 * time.Millisecond)
+	}
+	for range 4 { // until the scrape interval is known
+		time.Sleep(15 * time.Second)
+		scrape(b, address, openMetrics)
+	}
+	return agent, address
 }

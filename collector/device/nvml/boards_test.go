@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -26,6 +27,12 @@ type eventSet struct {
 	events chan nvml.EventData
 }
 
+// looked waits until the event loop has looked for events, in a test with its own time.
+func looked() {
+	time.Sleep(lookInterval)
+	synctest.Wait()
+}
+
 func withEvents(s *server.Server) *eventBoard {
 	b := &eventBoard{sets: make(map[*mock.EventSet]*eventSet)}
 	s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return b.create(), nvml.SUCCESS }
@@ -43,13 +50,11 @@ func (b *eventBoard) create() nvml.EventSet {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := &eventSet{gpus: make(map[nvml.Device]bool), events: make(chan nvml.EventData, 100)}
-	set := &mock.EventSet{WaitFunc: func(milliseconds uint32) (nvml.EventData, nvml.Return) {
-		over := time.NewTimer(time.Duration(milliseconds) * time.Millisecond)
-		defer over.Stop()
+	set := &mock.EventSet{WaitFunc: func(uint32) (nvml.EventData, nvml.Return) {
 		select {
 		case event := <-e.events:
 			return event, nvml.SUCCESS
-		case <-over.C:
+		default: // none is waited for
 			return nvml.EventData{}, nvml.ERROR_TIMEOUT
 		}
 	}}

@@ -210,7 +210,7 @@ func TestOneThatIsRefusedHidesNoOthers(t *testing.T) {
 		}
 		look(1, "GPU-0:0 GPU-1:0")
 		board.raise(gpu(s, 0), 13, noInstance, noInstance)
-		synctest.Wait()
+		looked()
 		failUUID(gpu(s, 0), nvml.ERROR_UNKNOWN)
 		look(1, "GPU-1:0")
 		if got := counts(from); got != "map[GPU-0:13:1]" {
@@ -250,7 +250,7 @@ func TestBoundElsewhere(t *testing.T) {
 			from := NewOver(s, Options{Sysfs: sysfs})
 			keys(t, from)
 			board.raise(gpu(s, 1), 13, noInstance, noInstance)
-			synctest.Wait()
+			looked()
 			all := s.Devices
 			if bySysfs {
 				kernel(t, sysfs, 0, 2)
@@ -279,7 +279,7 @@ func TestBoundElsewhere(t *testing.T) {
 				t.Errorf("once it is back there are %s", got)
 			}
 			board.raise(s.Devices[1], 13, noInstance, noInstance)
-			synctest.Wait()
+			looked()
 			if got := counts(from); got != "map[GPU-1:13:2]" {
 				t.Errorf("received %s", got)
 			}
@@ -367,7 +367,7 @@ func TestLostByXID(t *testing.T) {
 		from := NewOver(s, Options{Sysfs: sysfs})
 		keys(t, from)
 		board.raise(gpu(s, 0), 79, noInstance, noInstance)
-		synctest.Wait()
+		looked()
 		s.Devices = nil
 		if got := keys(t, from); got != "GPU-0:1" {
 			t.Errorf("after the XID there is %s", got)
@@ -428,7 +428,7 @@ func TestSamplerShowsLostGPU(t *testing.T) {
 		time.Sleep(5500 * time.Millisecond)
 		falls.Store(true)
 		board.raise(gpu(s, 3), 79, noInstance, noInstance)
-		synctest.Wait()
+		looked()
 		expect := func(lost float64) {
 			t.Helper()
 			samples := sampler.Latest()

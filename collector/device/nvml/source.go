@@ -40,7 +40,7 @@ func NewOver(library nvml.Interface, o Options) *Source {
 	if o.Clock == nil {
 		o.Clock = clock.System()
 	}
-	c := &librarySession{library: library, now: o.Clock, sysfs: o.Sysfs, unbind: newUnbindWatcher(library, o.Clock)}
+	c := &librarySession{library: library, now: o.Clock, sysfs: o.Sysfs, unbind: newUnbindWatcher(library)}
 	c.watcher = xidWatcher{library: library, counts: newXIDCounts(o.Clock), reconnect: func() { c.reconnectWanted.Store(true) }}
 	return &Source{
 		options:    o,

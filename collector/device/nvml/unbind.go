@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
-
-	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
 // systemEventFunctions are what a watch for the unbinding of drivers calls. Older
@@ -17,24 +15,24 @@ func systemEventFunctions() []string {
 	return []string{"nvmlSystemEventSetCreate", "nvmlSystemEventSetFree", "nvmlSystemRegisterEvents", "nvmlSystemEventSetWait"}
 }
 
-// systemEvents is how many events one wait returns at most.
+// systemEvents is how many events one call returns at most.
 const systemEvents = 16
 
 const (
-	// unbindWait is how long one call waits for events. An event ends it at once.
-	unbindWait = 50 * time.Millisecond
+	// unbindInterval is the time between two looks for events, which the library
+	// keeps until then.
+	unbindInterval = 500 * time.Millisecond
 	// unbindEnd is how long the end of the goroutine is waited for. It has
 	// been asked to end before the watch for XIDs, so that both end within
 	// what a sampler grants to Close.
 	unbindEnd = 1200 * time.Millisecond
 )
 
-// unbindWatcher waits, within one connection, for the event that the driver is to be
+// unbindWatcher looks, within one connection, for the event that the driver is to be
 // unbound from a GPU. The kernel then waits until no process has the GPU open, for ever
 // if need be. start and stop belong to Readers and Close.
 type unbindWatcher struct {
 	library  nvml.Interface
-	now      clock.Clock
 	signal   chan struct{} // of capacity one: a driver is to be unbound
 	stopped  chan struct{} // closed to end the goroutine; nil: there is none
 	finished chan struct{} // closed when the goroutine has ended
@@ -42,11 +40,11 @@ type unbindWatcher struct {
 	interrupted bool // stopped is closed
 }
 
-func newUnbindWatcher(library nvml.Interface, now clock.Clock) unbindWatcher {
-	return unbindWatcher{library: library, now: now, signal: make(chan struct{}, 1)}
+func newUnbindWatcher(library nvml.Interface) unbindWatcher {
+	return unbindWatcher{library: library, signal: make(chan struct{}, 1)}
 }
 
-// start begins to wait, if the library has the functions and the driver the events.
+// start begins to look, if the library has the functions and the driver the events.
 func (w *unbindWatcher) start(available symbols) {
 	if w.stopped != nil || !available.has(systemEventFunctions()...) {
 		return
@@ -66,7 +64,7 @@ func (w *unbindWatcher) start(available symbols) {
 	go w.run(created.Set, w.stopped, w.finished)
 }
 
-// interrupt requests the end of the wait, so that stop need not wait long.
+// interrupt requests the end of the looks, so that stop need not wait long.
 func (w *unbindWatcher) interrupt() {
 	if w.stopped != nil && !w.interrupted {
 		close(w.stopped)
@@ -74,7 +72,7 @@ func (w *unbindWatcher) interrupt() {
 	}
 }
 
-// stop ends the wait. One that does not return is left behind with its set.
+// stop ends the looks. One that does not return is left behind with its set.
 func (w *unbindWatcher) stop() {
 	if w.stopped == nil {
 		return
@@ -89,39 +87,44 @@ func (w *unbindWatcher) stop() {
 	w.stopped, w.interrupted = nil, false
 }
 
-// run waits for events until it is stopped, and frees the set. Waits that fail, as after
+// run looks for events until it is stopped, and frees the set. Looks that fail, as after
 // the driver was unloaded, are repeated until the connection ends.
 func (w *unbindWatcher) run(set nvml.SystemEventSet, stopped <-chan struct{}, finished chan<- struct{}) {
 	defer close(finished)
 	defer w.free(set)
+	ticker := time.NewTicker(unbindInterval)
+	defer ticker.Stop()
 	for {
-		began := w.now()
-		if w.wait(set) {
+		if w.look(set) {
 			select {
 			case w.signal <- struct{}{}:
 			default:
 			}
 		}
-		// One that returns at once is not repeated without a pause.
 		select {
 		case <-stopped:
 			return
-		case <-time.After(unbindWait - w.now().Since(began)):
+		case <-ticker.C:
 		}
 	}
 }
 
-// wait reports whether the driver is to be unbound from a GPU.
-func (w *unbindWatcher) wait(set nvml.SystemEventSet) bool {
+// look reports whether the driver is to be unbound from a GPU. More events than one call
+// returns are of that kind too: no other is registered.
+func (w *unbindWatcher) look(set nvml.SystemEventSet) bool {
 	var events [systemEvents]nvml.SystemEventData_v1
 	var pinned runtime.Pinner // the request, which C receives, has a pointer to them
 	pinned.Pin(&events[0])
 	defer pinned.Unpin()
 	request := nvml.SystemEventSetWaitRequest{
-		Timeoutms: uint32(unbindWait.Milliseconds()), Set: set, Data: &events[0], DataSize: systemEvents,
+		Set: set, Data: &events[0], DataSize: systemEvents,
 	}
 	request.Version = nvml.STRUCT_VERSION(request, 1)
-	if ret := w.library.SystemEventSetWait(&request); ret != nvml.SUCCESS {
+	switch ret := w.library.SystemEventSetWait(&request); ret {
+	case nvml.SUCCESS:
+	case nvml.ERROR_INSUFFICIENT_SIZE:
+		return true
+	default:
 		return false
 	}
 	for _, event := range events[:min(request.NumEvent, systemEvents)] {

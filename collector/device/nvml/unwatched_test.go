@@ -23,7 +23,7 @@ func TestNoWatcherWithoutAConnection(t *testing.T) {
 		from := NewOver(s, Options{})
 		readers(t, from)
 		board.raise(gpu(s, 0), 48, noInstance, noInstance)
-		synctest.Wait()
+		looked()
 		initialize := s.InitFunc
 		s.InitFunc = func() nvml.Return { return nvml.ERROR_DRIVER_NOT_LOADED }
 		loseConnection(t, s, from)
@@ -40,7 +40,7 @@ func TestNoWatcherWithoutAConnection(t *testing.T) {
 		s.InitFunc = initialize
 		readers(t, from)
 		board.raise(gpu(s, 0), 48, noInstance, noInstance)
-		synctest.Wait()
+		looked()
 		if all := from.XIDs(); len(all) != 2 || len(all["GPU-0"]) != 1 || all["GPU-0"][0].Count != 2 {
 			t.Errorf("with another connection %v is reported", all)
 		}
@@ -60,7 +60,7 @@ func TestNoWatcherOfALostGPU(t *testing.T) {
 		from := NewOver(s, Options{})
 		keys(t, from)
 		board.raise(gpu(s, 1), 79, noInstance, noInstance)
-		synctest.Wait()
+		looked()
 		lose(gpu(s, 1), nvml.ERROR_GPU_IS_LOST)
 		keys(t, from)
 		s.Devices = s.Devices[:1]

@@ -108,29 +108,30 @@ func (w *xidWatcher) stop() {
 	w.loop = nil
 }
 
-// waitTime is how long one call waits for events. An event ends it at once; it
-// is short so that an event loop ends soon after it was stopped.
-const waitTime = 100 * time.Millisecond
+// lookInterval is the time between two looks for events, which the library keeps until
+// then. A call that waits for them instead would wake the process more often: it would
+// have to return soon, because only its return lets a loop that was stopped end.
+const lookInterval = time.Second
 
 // stopTimeout is how long the end of an event loop is waited for: a busy machine takes
 // its time to return from a call. It lies within what a sampler grants to Close.
-const stopTimeout = 10 * waitTime
+const stopTimeout = time.Second
 
-// An event set whose waits fail is replaced at intervals between these two,
+// An event set whose calls fail is replaced at intervals between these two,
 // which increase.
 const (
 	replaceFirst = time.Second
 	replaceMost  = 30 * time.Second
 )
 
-// reconnectAfter is after how many sets in a row whose waits fail another
+// reconnectAfter is after how many sets in a row whose calls fail another
 // connection is requested.
 const reconnectAfter = 3
 
-// eventLoop waits for the events of one event set after another, in a goroutine
-// of its own: a wait that never returns blocks that goroutine alone. A set whose
-// waits fail, as after the driver was loaded again, never has events again. It is
-// replaced, and until waits for another one return, no GPU is watched.
+// eventLoop looks for the events of one event set after another, in a goroutine
+// of its own: a call that never returns blocks that goroutine alone. A set whose
+// calls fail, as after the driver was loaded again, never has events again. It is
+// replaced, and until calls for another one succeed, no GPU is watched.
 type eventLoop struct {
 	library   nvml.Interface
 	counts    *xidCounts
@@ -222,21 +223,21 @@ func (l *eventLoop) find(gpu nvml.Device) watchedGPU {
 
 func (l *eventLoop) run() {
 	defer close(l.finished)
-	failed, pause := 0, time.Duration(0) // failed: waits in a row
+	failed, pause := 0, time.Duration(0) // failed: calls in a row
 	for !l.stopped(pause) {
-		began := l.counts.now()
-		recorded, err := l.wait()
+		recorded, err := l.look()
+		pause = lookInterval
 		switch {
 		case err == nil:
-			failed, pause = 0, 0
+			failed = 0
 			l.counts.receive()
 			l.setFailure(nil)
-			if !recorded {
-				pause = waitTime - l.counts.now().Since(began) // one that returns at once is not repeated without a pause
+			if recorded {
+				pause = 0 // there may be others
 			}
 			continue
 		case failed == 0: // it may have been interrupted
-			failed, pause = 1, waitTime
+			failed = 1
 			continue
 		}
 		l.setFailure(err)
@@ -256,16 +257,16 @@ func (l *eventLoop) run() {
 	}
 }
 
-// wait waits for one event, and reports whether it has recorded it. It fails if
-// there is no event set. Without a GPU in the set there is nothing to wait for.
-func (l *eventLoop) wait() (recorded bool, err error) {
+// look takes one event, if there is one, and reports whether it has recorded it. It fails
+// if there is no event set. Without a GPU in the set there is nothing to look for.
+func (l *eventLoop) look() (recorded bool, err error) {
 	if l.set == nil {
 		return false, l.failure
 	}
 	if l.empty() {
 		return false, nil
 	}
-	event, ret := l.set.Wait(uint32(waitTime.Milliseconds()))
+	event, ret := l.set.Wait(0)
 	switch ret {
 	case nvml.SUCCESS:
 		g := l.find(event.Device)
@@ -320,12 +321,13 @@ func (l *eventLoop) replace() error {
 
 // stopped waits for the pause, and reports whether the loop has been stopped.
 func (l *eventLoop) stopped(pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-l.stop:
-		return true
-	case <-timer.C:
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-l.stop:
+		case <-timer.C:
+		}
 	}
 	select {
 	case <-l.stop:
@@ -336,7 +338,7 @@ func (l *eventLoop) stopped(pause time.Duration) bool {
 }
 
 // end stops the loop and frees its set. It reports whether that was
-// possible: a wait that does not return keeps both.
+// possible: a call that does not return keeps both.
 func (l *eventLoop) end() bool {
 	close(l.stop)
 	timer := time.NewTimer(stopTimeout)
