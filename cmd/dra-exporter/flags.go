@@ -180,7 +180,7 @@ func accessModes() []string {
 
 func addAgentFlags(command flagSet) *agentFlags {
 	f := &agentFlags{}
-	command.Flag("device.interval", "Time between two reads of the fast quantities (utilization, memory, power, …).").Default("1s").DurationVar(&f.interval)
+	command.Flag("device.interval", "Time between two reads of the fast quantities (utilization, memory, power, …) while claims or pods have devices. Otherwise a third of the time between scrapes, at most 5s.").Default("1s").DurationVar(&f.interval)
 	command.Flag("device.slow-interval", "Time between two reads of the slow quantities, and between two searches for new devices.").Default("30s").DurationVar(&f.slowInterval)
 	command.Flag("ledger.grace", "How long counters and info series of a claim remain after it; at least twice the scrape interval.").Default("5m").DurationVar(&f.grace)
 	command.Flag("access.mode", "How the pod has access to NVIDIA's GPUs: set by the manifests, for dra_exporter_access_mode_info and check.").HintOptions(accessModes()...).EnumVar(&f.access.Mode, accessModes()...)

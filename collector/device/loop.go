@@ -43,6 +43,7 @@ type loop struct {
 	stale    time.Duration // how long after its beginning the answer of a read is useful
 	secret   bool          // serial numbers are not kept
 	patience int
+	pace     *atomic.Int64 // nanoseconds from one round to the next, at least
 
 	ticker  *time.Ticker
 	answers chan readResult
@@ -69,7 +70,7 @@ type loop struct {
 	samples    []Sample // what the last round has found, without XIDs
 }
 
-func newLoop(s Source, o Options, publish func([]Sample), unbinding func()) *loop {
+func newLoop(s Source, o Options, pace *atomic.Int64, publish func([]Sample), unbinding func()) *loop {
 	specs := Specs()
 	l := &loop{
 		specs:     &specs,
@@ -84,6 +85,7 @@ func newLoop(s Source, o Options, publish func([]Sample), unbinding func()) *loo
 		stale:     StaleAfter(o.Interval),
 		secret:    o.HideSerials,
 		patience:  max(1, int((time.Second+o.Interval-1)/o.Interval)),
+		pace:      pace,
 		answers:   make(chan readResult),
 		found:     make(chan discovered),
 		refresh:   make(chan func(), 1),
@@ -161,7 +163,15 @@ func (l *loop) tick(ctx context.Context) {
 		l.finish()
 	}
 	l.discoverWhenDue(ctx)
-	l.begin(ctx)
+	if l.due() {
+		l.begin(ctx)
+	}
+}
+
+// due reports whether the pace allows a round, or a reader needs one.
+func (l *loop) due() bool {
+	return time.Duration(l.ticks-l.opened)*l.interval >= time.Duration(l.pace.Load()) ||
+		slices.ContainsFunc(l.readers, func(s *readerState) bool { return s.failed || s.busy() })
 }
 
 // begin opens a round: it starts a read of every reader that is free.

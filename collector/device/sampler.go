@@ -33,6 +33,7 @@ type Options struct {
 type Sampler struct {
 	loops   []*loop
 	stale   time.Duration
+	pace    atomic.Int64 // nanoseconds from one round to the next, at least; 0: as often as possible
 	latest  atomic.Pointer[[]Sample]
 	changed chan struct{}
 
@@ -69,7 +70,7 @@ func NewSampler(o Options) *Sampler {
 	}
 	s.latest.Store(&[]Sample{})
 	for rank, source := range o.Sources {
-		s.loops = append(s.loops, newLoop(source, o, func(samples []Sample) { s.publish(rank, samples) }, func() { signal(s.unbinding) }))
+		s.loops = append(s.loops, newLoop(source, o, &s.pace, func(samples []Sample) { s.publish(rank, samples) }, func() { signal(s.unbinding) }))
 	}
 	return s
 }
@@ -108,6 +109,10 @@ func (s *Sampler) Refresh() (ended func() bool) {
 	}
 	return func() bool { return left.Load() <= 0 }
 }
+
+// SetPace sets the time from one round to the next to at least this, as far as all
+// readers work: one that has failed is read again at the next interval.
+func (s *Sampler) SetPace(pace time.Duration) { s.pace.Store(int64(pace)) }
 
 // Changed signals that a round has ended since the last signal.
 func (s *Sampler) Changed() <-chan struct{} { return s.changed }

@@ -41,6 +41,41 @@ func TestSamplesOnItsOwnClock(t *testing.T) {
 	})
 }
 
+// TestPace reads at the pace that is set, and at each interval while a reader fails.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := false
+		reader := &fakeReader{key: "GPU-a", read: func(call int, tier Tier) ([]Observation, error) {
+			if fails {
+				return nil, errBroken
+			}
+			return watts("GPU-a", float64(call), tier), nil
+		}}
+		s := sample(t, &fakeSource{name: "fake", readers: []Reader{reader}})
+		expect := func(seconds, reads int) {
+			t.Helper()
+			s.pass(time.Duration(seconds) * time.Second)
+			if reader.calls != reads {
+				t.Errorf("read %d times, want %d", reader.calls, reads)
+			}
+		}
+		s.SetPace(5 * time.Second)
+		expect(4, 1)
+		expect(1, 2)
+		expect(5, 3)
+		s.SetPace(time.Second)
+		expect(3, 6)
+		s.SetPace(3 * time.Second)
+		expect(2, 6)
+		fails = true
+		expect(1, 7)
+		expect(3, 10) // it has failed
+		fails = false
+		expect(1, 11)
+		expect(3, 12)
+	})
+}
+
 func TestChangedAfterEachRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sample(t, &fakeSource{name: "fake", readers: []Reader{steady("GPU-a")}})

@@ -79,6 +79,7 @@ type NodeRole struct {
 	prices  *priceList   // nil: without
 	history *page.History
 	wake    chan struct{}
+	pace    *readPace
 
 	processes processes
 
@@ -103,6 +104,7 @@ func NewNodeRole(options NodeOptions, log *slog.Logger) (*NodeRole, error) {
 		HideSerials: options.HideSerials, Clock: now, Log: log,
 		Observe: func(source string, seconds float64) { live.observeRead(source)(seconds) },
 	})
+	n.pace = &readPace{interval: config.Interval, always: options.Derive != nil, clock: now}
 	n.processes = processes{enabled: options.Processes, gate: options.Gate, clock: now, interval: config.Interval, sampler: n.sampler}
 	n.kubelet = kubelet.New(kubelet.Options{Socket: options.Socket, Log: log, Clock: now, Observe: live.observeRead(kubelet.SourceName)})
 	n.cdi = cdi.New(cdi.Options{Dirs: options.CDIDirs, Log: log, Clock: now, Observe: live.observeRead(cdi.SourceName)})
@@ -146,7 +148,11 @@ func NewNodeRole(options NodeOptions, log *slog.Logger) (*NodeRole, error) {
 	inputs := node.Inputs{
 		Gather:  func() node.Facts { n.gathered = n.gathered || n.claimsRead(); return n.gather() },
 		Settled: n.allRead, Wake: n.wake, Derive: options.Derive, Filter: options.Filter,
-		ObserveStep: func(took time.Duration) { n.complete.Store(n.gathered); live.observeStep(took) },
+		ObserveStep: func(took time.Duration) {
+			n.complete.Store(n.gathered)
+			n.sampler.SetPace(n.pace.next(n.model()))
+			live.observeStep(took)
+		},
 	}
 	n.runner = node.NewRunner(config, inputs, now, log)
 	options.Push.Traces.On = false // traces are the cluster role's
@@ -353,6 +359,7 @@ func (n *NodeRole) triggerSteps(ctx context.Context) {
 			return
 		case <-podChanged:
 			n.kubelet.RequestList()
+			n.pace.need()
 			continue
 		case <-n.sampler.Changed():
 			if n.cgroup != nil {
@@ -372,6 +379,7 @@ func (n *NodeRole) triggerSteps(ctx context.Context) {
 		case <-n.cdi.Changed():
 		case <-placesChanged:
 		case <-clusterChanged:
+			n.pace.need() // devices may change hands
 		}
 		n.triggerStep()
 	}
@@ -401,7 +409,7 @@ func (n *NodeRole) Server(options WebOptions, log *slog.Logger) (*web.Server, er
 		api: n.options.API, registry: n.registry, filter: n.options.Filter, clock: n.options.Clock, page: n.page, healthy: n.healthy, ready: n.Ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.Handlers(page.Config{
-				Node: n.options.Name, MetricsPath: options.MetricsPath, Model: n.model, Log: log,
+				Node: n.options.Name, MetricsPath: options.MetricsPath, Model: func() *model.Node { n.pace.need(); return n.model() }, Log: log,
 				Now: func() time.Time { return n.options.Clock().Wall }, Messages: func() map[string]string { return messages(n.statuses()) },
 				Visible: visible, Links: options.Links, History: n.history,
 			})
@@ -418,6 +426,7 @@ func (n *NodeRole) model() *model.Node {
 }
 
 func (n *NodeRole) page() *metric.Page {
+	n.pace.scraped()
 	if latest := n.runner.Latest(); latest != nil {
 		return latest.Page()
 	}
