@@ -167,7 +167,7 @@ func quantityFamilies() []definition {
 		quantity(device.PCIeReceive, "Bytes received over PCIe since the hardware's counter began; with NVML a lower bound above 4 GiB between two reads"),
 		quantity(device.NetworkTransmit, "Bytes sent by a network or RDMA device"),
 		quantity(device.NetworkReceive, "Bytes received by a network or RDMA device"),
-		quantity(device.Throttled, "Time during which the device was throttled, by reason"),
+		zeros(quantity(device.Throttled, "Time during which the device was throttled, by reason"), "reason", "thermal"),
 		quantity(device.ECCErrors, "Memory errors over the hardware's lifetime, by severity: corrected, uncorrected"),
 		zeros(quantity(device.RemappedRows, "Memory rows that were remapped, by the severity of the error that caused it"), ""),
 		quantity(device.RowRemapPending, "1 if a row remapping is pending until the device is reset, else 0"),
@@ -361,8 +361,8 @@ func accountFamilies() []definition {
 		account(metric.ClaimNetworkReceiveBytes, "bytes", "Bytes received by the network adapter", func(a *model.Account) model.Total { return a.NetworkReceive }),
 		account(metric.ClaimExecutionIdleSeconds, "seconds", "Time above idle power without computing", func(a *model.Account) model.Total { return a.ExecutionIdle }),
 		account(metric.ClaimExecutionIdleJoules, "joules", "Energy beyond idle power without computing", func(a *model.Account) model.Total { return a.ExecutionIdleEnergy }),
-		counter(metric.ClaimThrottledSeconds, "seconds", "Time during which the device was throttled while the claim held it, by reason", accountLabels("reason"),
-			throttledRows()),
+		zeros(counter(metric.ClaimThrottledSeconds, "seconds", "Time during which the device was throttled while the claim held it, by reason", accountLabels("reason"),
+			throttledRows()), ""),
 	}
 }
 
@@ -477,10 +477,10 @@ func exporterFamilies() []definition {
 			unmatchedRows()),
 		gauge("dra_exporter_conflicting_devices", "", "Devices that claims hold under more than one published name", nil,
 			func(n *labelled, b *metric.Builder) { b.Add(n.none, float64(n.Conflicting)) }),
-		gauge("dra_exporter_unresolved_plugin_devices", "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"},
-			countRows(func(n *model.Node) []model.Counter { return n.Unresolved })),
-		gauge("dra_exporter_uncounted_devices", "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"},
-			countRows(func(n *model.Node) []model.Counter { return n.Uncounted })),
+		zeros(gauge("dra_exporter_unresolved_plugin_devices", "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"},
+			countRows(func(n *model.Node) []model.Counter { return n.Unresolved })), ""),
+		zeros(gauge("dra_exporter_uncounted_devices", "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"},
+			countRows(func(n *model.Node) []model.Counter { return n.Uncounted })), ""),
 		counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil,
 			func(n *labelled, b *metric.Builder) { addTotal(b, n.none, n.Resets) }),
 	}
