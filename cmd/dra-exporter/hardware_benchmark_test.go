@@ -76,7 +76,12 @@ func BenchmarkRest(b *testing.B) {
 	libraries := stubs.Build(b)
 	for _, claims := range []int{0, denseGPUs} {
 		b.Run(fmt.Sprintf("claims=%d", claims), func(b *testing.B) {
-			agent, address := startRestingAgent(b, libraries, claims)
+			hardware := stubs.NewNode(b, denseGPUs)
+			agent, address := startRestingAgent(b, hardware, claims, hardware.Env(), "--device.source=nvml", "--nvml.library="+libraries.NVML, "--web.enable-pprof")
+			for range restingScrapes {
+				time.Sleep(scrapeEvery * time.Second)
+				scrape(b, address, openMetrics)
+			}
 			series := 0
 			var spent time.Duration
 			for b.Loop() {
@@ -95,11 +100,14 @@ func BenchmarkRest(b *testing.B) {
 	}
 }
 
-// startRestingAgent starts an agent whose first claims GPUs are held, and waits until its
-// page has them, and until it has started.
-func startRestingAgent(b *testing.B, libraries stubs.Libraries, claims int) (*exec.Cmd, string) {
+// restingScrapes are the scrapes after which an agent knows how often it is scraped.
+const restingScrapes = 4
+
+// startRestingAgent starts an agent beside a kubelet and an API server. Claims hold the
+// first GPUs of the hardware. It waits until the page has them.
+func startRestingAgent(b *testing.B, hardware *stubs.Node, claims int, environment []string, flags ...string) (*exec.Cmd, string) {
 	b.Helper()
-	directory, hardware := b.TempDir(), stubs.NewNode(b, denseGPUs)
+	directory := b.TempDir()
 	ctx, stop := context.WithCancel(context.Background())
 	b.Cleanup(stop)
 	server, err := apiserver.Start(ctx, apiserver.Options{})
@@ -119,11 +127,9 @@ func startRestingAgent(b *testing.B, libraries stubs.Libraries, claims int) (*ex
 		if gpu >= claims {
 			continue
 		}
-		claim := denseClaim(gpu)
-		claim.Status.Allocation.Devices.Results[0].Device = name
+		claim, pod := denseClaim(gpu), densePods(gpu + 1)[gpu]
+		claim.Status.Allocation.Devices.Results[0].Device, pod.Claims[0].Devices[0].Name = name, name
 		put(b, server, claim, densePod(gpu))
-		pod := densePods(gpu + 1)[gpu]
-		pod.Claims[0].Devices[0].Name = name
 		pods = append(pods, pod)
 	}
 	put(b, server, slice)
@@ -132,7 +138,7 @@ func startRestingAgent(b *testing.B, libraries stubs.Libraries, claims int) (*ex
 		b.Fatal(err)
 	}
 	b.Cleanup(kubelet.Close)
-	agent, address := startNode(ctx, b, directory, server.Config().Host, hardware.Env(), "--device.source=nvml", "--nvml.library="+libraries.NVML, "--web.enable-pprof")
+	agent, address := startNode(ctx, b, directory, server.Config().Host, environment, flags...)
 	b.Cleanup(func() {
 		_ = agent.Process.Signal(syscall.SIGTERM)
 		if err := agent.Wait(); err != nil {
@@ -141,10 +147,6 @@ func startRestingAgent(b *testing.B, libraries stubs.Libraries, claims int) (*ex
 	})
 	for !isReady(address) || heldClaims(b, address) < claims {
 		time.Sleep(100 * time.Millisecond)
-	}
-	for range 4 { // until the scrape interval is known
-		time.Sleep(15 * time.Second)
-		scrape(b, address, openMetrics)
 	}
 	return agent, address
 }

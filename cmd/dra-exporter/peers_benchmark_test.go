@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -21,9 +22,12 @@ import (
 	"github.com/dra-exporter/dra-exporter/test/fakes/stubs"
 )
 
+// The scrapes of peers are peerInterval apart, the default of many clusters.
 const (
-	peerGPUs = 8
-	peerPods = 120 // of the node; the first peerGPUs hold a GPU each
+	peerScrapes  = 8
+	peerInterval = 15 * time.Second
+	quietLoad    = 0.5
+	quietWait    = 5 * time.Minute
 )
 
 // peer is an exporter of GPU metrics that runs as a process of its own, and what was
@@ -32,68 +36,92 @@ type peer struct {
 	name, address string
 	pid           int
 	bytes, series int
-	// took has the time of each scrape, from the request to the end of the page: one
-	// that follows the last one after more than a second, and one immediately after it.
-	took map[string][]time.Duration
-	cost time.Duration // processor time of the process while it was scraped once a second
+	took          []time.Duration // of each scrape, from the request to the end of the page
+	cost          time.Duration   // processor time of a minute
+
+	anonymous, resident float64 // memory, MiB
 }
 
-// BenchmarkPeers scrapes dcgm-exporter and dra-exporter in turn. Both read the same GPUs
-// of the same simulated DCGM host engine, and the pods that hold them from the same
-// simulated kubelet, by device plugin, because dcgm-exporter reads claims only inside
-// of a cluster. The program of dcgm-exporter is DCGM_EXPORTER, its list of fields
-// DCGM_EXPORTER_FIELDS, and the program of dra-exporter DRA_EXPORTER_BINARY.
-// make bench-peers sets them.
+// BenchmarkPeers scrapes dcgm-exporter and dra-exporter every 15 s, on a quiet machine
+// only. All read GPUs of the same simulated hardware: both one DCGM host engine, and
+// dra-exporter also NVML, its default. Nobody has a GPU, or there is a pod for each: the
+// pods of dcgm-exporter have device plugins, because it reads claims only inside of a
+// cluster, and those of dra-exporter claims. The program of dcgm-exporter is DCGM_EXPORTER,
+// its list of fields DCGM_EXPORTER_FIELDS, and the program of dra-exporter
+// DRA_EXPORTER_BINARY. make bench-peers sets them.
 func BenchmarkPeers(b *testing.B) {
 	theirs, fields, ours := os.Getenv("DCGM_EXPORTER"), os.Getenv("DCGM_EXPORTER_FIELDS"), os.Getenv("DRA_EXPORTER_BINARY")
 	if theirs == "" || fields == "" || ours == "" {
 		b.Skip("make bench-peers DCGM_EXPORTER_SOURCES=folder")
 	}
-	libraries, hardware := stubs.Build(b), stubs.NewNode(b, peerGPUs)
-	for gpu := range peerGPUs {
-		hardware.Set(gpu, "uuid", uuidOfPeers(gpu))
+	load := waitUntilQuiet(b)
+	libraries := stubs.Build(b)
+	for name, held := range map[string]int{"nobody": 0, "held": denseGPUs} {
+		b.Run(name, func(b *testing.B) {
+			hardware := stubs.NewNode(b, denseGPUs)
+			environment := []string{"LD_LIBRARY_PATH=" + libraries.Dir, hardware.Env()[0]}
+			start := func(name string, flags ...string) *peer {
+				agent, address := startRestingAgent(b, hardware, held, environment, flags...)
+				return &peer{name: name, address: address + "/metrics", pid: agent.Process.Pid}
+			}
+			byNVML := start("dra-exporter, NVML", "--device.source=nvml", "--nvml.library="+libraries.NVML)
+			engine := hardware.StartHostEngine(b, libraries, "")
+			byDCGM := start("dra-exporter, DCGM", "--device.source=dcgm", "--dcgm.host-engine="+engine.Address, "--dcgm.library="+libraries.DCGM)
+			socket := filepath.Join(b.TempDir(), "kubelet.sock")
+			kubelet, err := simulated.Start(b.Context(), socket, simulated.Options{Pods: podsOfPeers(held), Faults: simulated.Always()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(kubelet.Close)
+			other := startPeer(b, held, "dcgm-exporter", append(os.Environ(), environment...), theirs, "--address=%s", "--remote-hostengine-info="+engine.Address, "--collectors="+fields,
+				"--kubernetes=true", "--pod-resources-kubelet-socket="+socket, "--disable-startup-validate=true")
+			all := []*peer{other, byDCGM, byNVML}
+			for b.Loop() {
+				measurePeers(b, all)
+			}
+			b.Logf("load %.2f at the start\n%s", load, tableOfPeers(all))
+		})
 	}
-	engine := hardware.StartHostEngine(b, libraries, "")
-	folder := b.TempDir()
-	socket := filepath.Join(folder, "kubelet.sock")
-	kubelet, err := simulated.Start(b.Context(), socket, simulated.Options{Pods: podsOfPeers(), Faults: simulated.Always()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(kubelet.Close)
-	environment := append(os.Environ(), "LD_LIBRARY_PATH="+libraries.Dir, hardware.Env()[0])
+}
 
-	all := []*peer{
-		startPeer(b, "dcgm-exporter", environment, theirs, "--address=%s", "--remote-hostengine-info="+engine.Address, "--collectors="+fields,
-			"--kubernetes=true", "--pod-resources-kubelet-socket="+socket, "--collect-interval=1000", "--disable-startup-validate=true"),
-		startPeer(b, "dra-exporter", environment, ours, "node", "--web.listen-address=%s", "--node.name=node-a", "--kubernetes.disable",
-			"--device.source=dcgm", "--dcgm.host-engine="+engine.Address, "--dcgm.library="+libraries.DCGM,
-			"--kubelet.pod-resources-socket="+socket, "--cdi.dir="+folder),
+// waitUntilQuiet returns the load of the machine once it is quiet, and fails if that takes
+// too long.
+func waitUntilQuiet(b *testing.B) float64 {
+	b.Helper()
+	for until := time.Now().Add(quietWait); ; time.Sleep(5 * time.Second) {
+		text, err := os.ReadFile("/proc/loadavg")
+		if err != nil {
+			b.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		load, err := strconv.ParseFloat(first, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if load <= quietLoad {
+			return load
+		}
+		if time.Now().After(until) {
+			b.Fatalf("the load of the machine is %.2f: what is measured above %.1f is not comparable", load, quietLoad)
+		}
 	}
-	for b.Loop() {
-		measurePeers(b, all)
-	}
-	b.Log("\n" + tableOfPeers(all))
 }
 
 func uuidOfPeers(gpu int) string { return fmt.Sprintf("GPU-5a0c1c1e-0000-4000-8000-%012d", gpu) }
 
-// podsOfPeers returns one pod for each GPU, and others without.
-func podsOfPeers() []simulated.Pod {
-	pods := make([]simulated.Pod, peerPods)
+// podsOfPeers returns a pod for each of so many GPUs.
+func podsOfPeers(gpus int) []simulated.Pod {
+	pods := make([]simulated.Pod, gpus)
 	for i := range pods {
-		container := simulated.Container{Name: "main"}
-		if i < peerGPUs {
-			container.Plugins = []simulated.Plugin{{Resource: "nvidia.com/gpu", DeviceIDs: []string{uuidOfPeers(i)}}}
-		}
+		container := simulated.Container{Name: "main", Plugins: []simulated.Plugin{{Resource: "nvidia.com/gpu", DeviceIDs: []string{uuidOfPeers(i)}}}}
 		pods[i] = simulated.Pod{Namespace: fmt.Sprintf("team-%d", i%6), Name: fmt.Sprintf("pod-%03d", i), Containers: []simulated.Container{container}}
 	}
 	return pods
 }
 
-// startPeer starts a program and waits until its page names the pods. The %s of its
-// arguments is the address on which it has to listen.
-func startPeer(b *testing.B, name string, environment []string, program string, args ...string) *peer {
+// startPeer starts a program and waits until its page has the GPUs, and names the pods
+// that hold them. The %s of its arguments is the address on which it has to listen.
+func startPeer(b *testing.B, held int, name string, environment []string, program string, args ...string) *peer {
 	b.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -117,14 +145,14 @@ func startPeer(b *testing.B, name string, environment []string, program string, 
 			b.Logf("%s printed:\n%s", name, output.String())
 		}
 	})
-	started := &peer{name: name, address: "http://" + address + "/metrics", pid: command.Process.Pid, took: map[string][]time.Duration{}}
+	started := &peer{name: name, address: "http://" + address + "/metrics", pid: command.Process.Pid}
 	for until := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		page, err := scrapePeer(started)
-		if err == nil && bytes.Contains(page, []byte("pod-000")) && bytes.Contains(page, []byte(fmt.Sprintf("pod-%03d", peerGPUs-1))) {
+		if err == nil && bytes.Contains(page, []byte(uuidOfPeers(denseGPUs-1))) && (held == 0 || bytes.Contains(page, []byte(fmt.Sprintf("pod-%03d", held-1)))) {
 			return started
 		}
 		if time.Now().After(until) {
-			b.Fatalf("%s has no page that names the pods (%v):\n%s", name, err, page)
+			b.Fatalf("%s has no page with the GPUs and the pods (%v):\n%s", name, err, page)
 		}
 	}
 }
@@ -142,31 +170,33 @@ func scrapePeer(p *peer) ([]byte, error) {
 	return page, err
 }
 
-// measurePeers scrapes all peers once a second for a minute, each twice, in turns that
-// begin with another one each time.
+// measurePeers scrapes all peers in turns, which begin with another one each time. The first
+// turns are not measured: after them, an agent knows how often it is scraped.
 func measurePeers(b *testing.B, all []*peer) {
-	const rounds, period = 60, 1100 * time.Millisecond
-	before := make([]time.Duration, len(all))
-	for i, one := range all {
-		before[i] = processorTime(b, one.pid)
-	}
-	for round := range rounds {
-		time.Sleep(period)
+	costs, began := make([]time.Duration, len(all)), time.Now()
+	for round := range restingScrapes + peerScrapes {
+		if round == restingScrapes {
+			for i, one := range all {
+				one.took, costs[i] = nil, processorTime(b, one.pid)
+			}
+			began = time.Now()
+		}
+		time.Sleep(peerInterval)
 		for i := range all {
 			one := all[(round+i)%len(all)]
-			for _, kind := range []string{"first", "again"} {
-				began := time.Now()
-				page, err := scrapePeer(one)
-				if err != nil {
-					b.Fatalf("scrape %s: %v", one.name, err)
-				}
-				one.took[kind] = append(one.took[kind], time.Since(began))
-				one.bytes, one.series = len(page), countSeries(page)
+			start := time.Now()
+			page, err := scrapePeer(one)
+			if err != nil {
+				b.Fatalf("scrape %s: %v", one.name, err)
 			}
+			one.took = append(one.took, time.Since(start))
+			one.bytes, one.series = len(page), countSeries(page)
 		}
 	}
+	minutes := time.Since(began).Minutes()
 	for i, one := range all {
-		one.cost = (processorTime(b, one.pid) - before[i]) / rounds
+		one.cost = time.Duration(float64(processorTime(b, one.pid)-costs[i]) / minutes)
+		one.anonymous, one.resident = memory(b, one.pid, "RssAnon"), memory(b, one.pid, "VmRSS")
 	}
 }
 
@@ -183,12 +213,11 @@ func countSeries(page []byte) int {
 func tableOfPeers(all []*peer) string {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 1, ' ', tabwriter.Debug)
-	fmt.Fprintln(table, "\tseries\tbytes\tfirst scrape, median\tminimum\ta series, minimum\tagain, median\tminimum\tprocessor time a second\t")
+	fmt.Fprintln(table, "\tseries\tbytes\tscrape, median\tminimum\ta series, minimum\tprocessor, a minute\tmemory, anonymous\tresident\t")
 	for _, one := range all {
-		first, again := one.took["first"], one.took["again"]
-		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", one.name, one.series, one.bytes,
-			rounded(median(first)), rounded(slices.Min(first)), (slices.Min(first) / time.Duration(one.series)).Round(10*time.Nanosecond),
-			rounded(median(again)), rounded(slices.Min(again)), rounded(one.cost))
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%.1f MiB\t%.1f MiB\t\n", one.name, one.series, one.bytes,
+			rounded(median(one.took)), rounded(slices.Min(one.took)), (slices.Min(one.took) / time.Duration(one.series)).Round(10*time.Nanosecond),
+			rounded(one.cost), one.anonymous, one.resident)
 	}
 	_ = table.Flush()
 	return text.String()
