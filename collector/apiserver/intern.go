@@ -10,6 +10,7 @@ const maxInterned = 1 << 15
 // use.
 type interner struct {
 	texts     generations[string, string]
+	lists     generations[string, []string] // of one text
 	workloads generations[dra.Workload, *dra.Workload]
 }
 
@@ -45,11 +46,21 @@ func (i *interner) share(texts ...*string) {
 	}
 }
 
+// shareList shares the texts of a list, and the list if it has one. It is not changed
+// afterwards.
+func (i *interner) shareList(list *[]string) {
+	for n := range *list {
+		i.share(&(*list)[n])
+	}
+	if len(*list) == 1 {
+		*list = i.lists.get((*list)[0], *list)
+	}
+}
+
 func (i *interner) claim(lifecycle *dra.ClaimLifecycle) {
 	i.share(&lifecycle.Ref.Namespace, &lifecycle.PodClaim, &lifecycle.Node)
-	for n := range lifecycle.Classes {
-		i.share(&lifecycle.Classes[n])
-	}
+	i.shareList(&lifecycle.Classes)
+	i.shareList(&lifecycle.Finalizers)
 	for n := range lifecycle.Results {
 		device := &lifecycle.Results[n]
 		i.share(&device.Request, &device.Class, &device.Device.Driver, &device.Device.Pool, &device.Device.Name)
@@ -60,9 +71,6 @@ func (i *interner) claim(lifecycle *dra.ClaimLifecycle) {
 		if consumer.UID == lifecycle.MadeFor.UID && consumer.Name == lifecycle.MadeFor.Name {
 			consumer.UID, consumer.Name = lifecycle.MadeFor.UID, lifecycle.MadeFor.Name
 		}
-	}
-	for n := range lifecycle.Finalizers {
-		i.share(&lifecycle.Finalizers[n])
 	}
 }
 

@@ -38,7 +38,7 @@ type deviceAllocation struct {
 }
 
 func newClaim(ref dra.ClaimRef, status *resourcev1.ResourceClaimStatus) *claim {
-	made := &claim{ref: dra.ClaimRef{Namespace: unique.Make(ref.Namespace).Value(), Name: strings.Clone(ref.Name)}}
+	made := &claim{ref: dra.ClaimRef{Namespace: unique.Make(ref.Namespace).Value(), Name: ref.Name}}
 	made.reserve(status.ReservedFor)
 	if status.Allocation == nil {
 		return made

@@ -284,7 +284,7 @@ func (x *nodeIndex) release(s *interned[*nodeSelection]) {
 
 // selecting returns the selections that select the node.
 func (x *nodeIndex) selecting(node string) []*nodeSelection {
-	found := slices.Collect(x.nodeSelections(node))
+	found := slices.AppendSeq(make([]*nodeSelection, 0, 2), x.nodeSelections(node))
 	for s := range x.broad {
 		if s.selects(node) {
 			found = append(found, s)

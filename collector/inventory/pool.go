@@ -620,13 +620,12 @@ func (ps *poolStore) takeChanges() (updated map[*pool]struct{}, removed []int) {
 // withSelections returns the pools with a device that has one of the node
 // selections, sorted.
 func (ps *poolStore) withSelections(selections []*nodeSelection) []*pool {
-	found := map[*pool]struct{}{}
+	var found []*pool
 	for _, selection := range selections {
-		for p := range ps.bySelection[selection] {
-			found[p] = struct{}{}
-		}
+		found = slices.AppendSeq(found, maps.Keys(ps.bySelection[selection]))
 	}
-	return slices.SortedFunc(maps.Keys(found), comparePools)
+	slices.SortFunc(found, comparePools)
+	return slices.Compact(found)
 }
 
 // all returns all pools, sorted by driver and name.

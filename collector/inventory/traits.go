@@ -19,6 +19,7 @@ type Traits struct {
 	reads      projection
 	attributes []string // that constraints refer to, qualified
 	seed       maphash.Seed
+	buffer     []byte // of the last key; guarded by the inventory's lock
 }
 
 // RequestTraits returns what the requests and the attributes of constraints read. It
@@ -72,14 +73,13 @@ func (t *Traits) NodeKey(inv *Inventory, name string) (TraitsKey, bool) {
 	if !inv.nodes.exists(name) {
 		return TraitsKey{}, false
 	}
-	w := traitsWriter{Traits: t, texts: inv.texts, patterns: make([]map[uint32]uint32, len(t.attributes))}
+	w := traitsWriter{Traits: t, texts: inv.texts, bytes: t.buffer[:0], patterns: make([]map[uint32]uint32, len(t.attributes))}
 	for _, property := range t.reads.names {
 		w.names = append(w.names, w.number(property))
 	}
 	for _, attribute := range t.attributes {
 		w.constrained = append(w.constrained, w.number(attribute))
 	}
-	w.hash.SetSeed(t.seed)
 	w.add(uint64(inv.texts.sweeps)) // the numbers of texts are those since then
 	declares := inv.nodes.declares(name)
 	for _, p := range inv.pools.withSelections(inv.nodes.selecting(name)) {
@@ -87,17 +87,17 @@ func (t *Traits) NodeKey(inv *Inventory, name string) (TraitsKey, bool) {
 			return TraitsKey{}, false
 		}
 	}
-	return TraitsKey{w.hash.Sum64(), w.devices}, true
+	t.buffer = w.bytes
+	return TraitsKey{maphash.Bytes(t.seed, w.bytes), w.devices}, true
 }
 
-// traitsWriter writes the traits of one node to a hash.
+// traitsWriter writes the traits of one node to bytes that are hashed.
 type traitsWriter struct {
 	*Traits
 	texts       *textTable
 	names       []uint32 // of reads; 0: no device has it
 	constrained []uint32 // of attributes
-	hash        maphash.Hash
-	scratch     [8]byte
+	bytes       []byte
 	devices     int
 
 	// patterns have the values of each attribute of constraints in the order in
@@ -115,14 +115,13 @@ func (w *traitsWriter) number(text string) uint32 {
 
 func (w *traitsWriter) add(values ...uint64) {
 	for _, value := range values {
-		binary.LittleEndian.PutUint64(w.scratch[:], value)
-		_, _ = w.hash.Write(w.scratch[:]) // it never fails
+		w.bytes = binary.LittleEndian.AppendUint64(w.bytes, value)
 	}
 }
 
 func (w *traitsWriter) addText(text string) {
 	w.add(uint64(len(text)))
-	_, _ = w.hash.WriteString(text) // it never fails
+	w.bytes = append(w.bytes, text...)
 }
 
 func (w *traitsWriter) addPool(p *pool, node string, declares bool) bool {
