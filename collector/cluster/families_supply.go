@@ -15,7 +15,8 @@ func deviceFamilies() definitions {
 		{
 			Family: metric.Family{
 				Name: metric.Devices, Labels: []string{"driver", "pool", "node", "state"},
-				Help: "Devices of the newest generation: allocated (also in part), free, or unavailable (taint, incomplete pool, no counters)",
+				Help:  "Devices of the newest generation: allocated (also in part), free, or unavailable (taint, incomplete pool, no counters)",
+				Zeros: availableZeros(),
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
 				for _, labels := range m.pools.labels {
@@ -28,7 +29,8 @@ func deviceFamilies() definitions {
 		{
 			Family: metric.Family{
 				Name: "dra_partition_devices", Labels: []string{"driver", "pool", "node", "partition_type", "state"},
-				Help: "Partitions by the type that their ResourceSlice names, by state as in dra_devices; each is counted by itself",
+				Help:  "Partitions by the type that their ResourceSlice names, by state as in dra_devices; each is counted by itself",
+				Zeros: availableZeros(),
 			},
 			Fill: func(m *labelled, b *metric.Builder) {
 				for _, labels := range m.pools.labels {
@@ -39,6 +41,12 @@ func deviceFamilies() definitions {
 			},
 		},
 	}
+}
+
+// availableZeros are the states that have rows of 0 at each level: that no device is free is
+// asked for, and that none is unavailable is normal.
+func availableZeros() *metric.ZeroRows {
+	return &metric.ZeroRows{Label: "state", Values: []string{dra.DeviceAllocated.String(), dra.DeviceFree.String()}}
 }
 
 func (l *poolLabels) deviceRows(b *metric.Builder) {
@@ -67,9 +75,9 @@ func poolFamilies() definitions {
 		poolRows(
 			metric.Family{
 				Name: metric.PoolComplete,
-				Help: "1 if all slices of the pool's newest generation are published, else 0; an incomplete pool allocates nothing",
+				Help: "0 if slices of the pool's newest generation are missing, so that it allocates nothing; absent if the pool is complete",
 			},
-			func(p *dra.PoolSupply) (float64, bool) { return flag(p.Complete), true },
+			func(p *dra.PoolSupply) (float64, bool) { return 0, !p.Complete },
 		),
 		poolRows(
 			metric.Family{

@@ -371,8 +371,8 @@ func (l *modelLineList) addPending(ref *model.PendingRef, nodes bool) {
 
 func (l *modelLineList) addSupply(c *model.Cluster) {
 	for _, pool := range c.Pools {
-		l.add(metric.PoolComplete, flag(pool.Complete), pool.Driver, pool.Pool, pool.Node)
 		if !pool.Complete {
+			l.add(metric.PoolComplete, 0, pool.Driver, pool.Pool, pool.Node)
 			l.add(metric.PoolSlices, float64(pool.Slices), pool.Driver, pool.Pool, pool.Node)
 		}
 		if c.DevicesKnown && pool.Slices > 0 {

@@ -16,6 +16,11 @@ func devicesIn(state, by string) string {
 	return `sum by (` + by + `) (max by (` + poolLabels + `) (dra_devices{@fleet, state="` + state + `"}))`
 }
 
+// unavailableDevices counts devices that are unavailable, of which no pool has a row of 0.
+func unavailableDevices(by string) string {
+	return devicesIn("unavailable", by) + " or 0 * " + devicesIn("free", by)
+}
+
 // unknownClass names the class that is not known. Without a label at all, Grafana's
 // merge would take a row for that of any class.
 func unknownClass(expr string) string {
@@ -69,8 +74,8 @@ func supplyPanels() []panel {
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: devicesIn("free", "cluster, driver")},
 			column{title: "On one node", unit: units.Short, expr: `max by (cluster, driver) (sum by (cluster, driver, node) (max by (` + poolLabels + `) (dra_devices{@fleet, node!="", state="free"})))`},
 			column{title: "Allocated", unit: units.Short, expr: devicesIn("allocated", "cluster, driver")},
-			column{title: "Unavailable", unit: units.Short, expr: devicesIn("unavailable", "cluster, driver")},
-			column{title: "Pools", unit: units.Short, expr: `count by (cluster, driver) (max by (` + poolLabels + `) (dra_pool_complete{@fleet}))`},
+			column{title: "Unavailable", unit: units.Short, expr: unavailableDevices("cluster, driver")},
+			column{title: "Pools", unit: units.Short, expr: `count by (cluster, driver) (max by (` + poolLabels + `) (dra_devices{@fleet, state="free"}))`},
 		),
 		incompletePools(),
 		stairs(24, about{
@@ -139,7 +144,7 @@ func supplyDetails() []panel {
 		}, []key{{label: "cluster", title: "Cluster"}, {label: "node", title: "Node", links: []link{toNode()}}},
 			column{title: "Free", unit: units.Short, more: noneIsNoted(), expr: free},
 			column{title: "Allocated", unit: units.Short, expr: devicesIn("allocated", "cluster, node") + ` and on (cluster, node) ` + free},
-			column{title: "Unavailable", unit: units.Short, expr: devicesIn("unavailable", "cluster, node") + ` and on (cluster, node) ` + free},
+			column{title: "Unavailable", unit: units.Short, expr: `(` + unavailableDevices("cluster, node") + `) and on (cluster, node) ` + free},
 		),
 		listing(12, 10, about{
 			title: "Capacities of devices that claims share", unit: units.Short,

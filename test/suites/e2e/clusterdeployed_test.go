@@ -43,7 +43,7 @@ func TestClusterDeployment(t *testing.T) {
 		}
 		process := clusterPage(t)
 		var errs []error
-		for _, family := range []string{"dra_devices", "dra_class_devices", "dra_claims", "dra_claim_pending_since_timestamp_seconds", "dra_pool_complete"} {
+		for _, family := range []string{"dra_devices", "dra_class_devices", "dra_claims", "dra_claim_pending_since_timestamp_seconds"} {
 			for _, row := range process.Rows(family, nil) {
 				errs = append(errs, hasGauge(deployed, family, row.Labels, row.Value))
 			}

@@ -24,6 +24,10 @@ const gibibyte = 1 << 30
 func deviceStates(p *scrape.Page, family string, labels scrape.Labels, allocated, free, unavailable float64) error {
 	var errs []error
 	for state, want := range map[string]float64{"allocated": allocated, "free": free, "unavailable": unavailable} {
+		if family == "dra_devices" && state == "unavailable" && want == 0 {
+			errs = append(errs, hasNoRow(p, family, with(labels, "state", state)))
+			continue
+		}
 		errs = append(errs, hasGauge(p, family, with(labels, "state", state), want))
 	}
 	return errors.Join(errs...)
@@ -55,7 +59,7 @@ func testPools(t *testing.T) {
 			hasGauge(p, "dra_pool_complete", pool(pendingDriver, "incomplete", "node-a"), 0),
 			hasGauge(p, "dra_pool_slices", pool(pendingDriver, "incomplete", "node-a"), 1),
 			hasGauge(p, "dra_pool_generation", pool(pendingDriver, "incomplete", "node-a"), 1),
-			hasGauge(p, "dra_pool_complete", pool(pendingDriver, "fabric", ""), 1),
+			hasNoRow(p, "dra_pool_complete", pool(pendingDriver, "fabric", "")),
 			hasNoRow(p, "dra_pool_slices", pool(pendingDriver, "fabric", "")),
 			hasNoRow(p, "dra_pool_generation", pool(pendingDriver, "fabric", "")),
 			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "plain.pending"}, 0, 2, 0),
@@ -71,7 +75,7 @@ func testFree(t *testing.T) {
 	waitClusterPage(t, "free devices", func(p *scrape.Page) error {
 		return errors.Join(
 			deviceStates(p, "dra_devices", pool(lifeDriver, "node-a", "node-a"), 0, 8, 0),
-			hasGauge(p, "dra_pool_complete", pool(lifeDriver, "node-a", "node-a"), 1),
+			hasNoRow(p, "dra_pool_complete", pool(lifeDriver, "node-a", "node-a")),
 			deviceStates(p, "dra_class_devices", scrape.Labels{"deviceclass": "part.life"}, 0, 3, 0),
 			hasGauge(p, "dra_capacity", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 80*gibibyte),
 			hasGauge(p, "dra_capacity_consumed", scrape.Labels{"driver": lifeDriver, "device": "shared-0", "capacity": "memory"}, 0),

@@ -119,7 +119,7 @@ func comparePools(t *testing.T, driver string) {
 			ours := func(state string) int { return int(total(p, "dra_devices", with(labels, "state", state))) }
 			allocated, free, unavailable := ours("allocated"), ours("free"), ours("unavailable")
 			return errors.Join(
-				hasGauge(p, "dra_pool_complete", labels, 1),
+				hasNoRow(p, "dra_pool_complete", labels),
 				same("devices", allocated+free+unavailable, int(*status.TotalDevices)),
 				same("allocated devices", allocated+objects.unpublished, int(*status.AllocatedDevices)),
 				same("tainted devices", objects.tainted, int(*status.UnavailableDevices)),

@@ -374,7 +374,6 @@ func clusterMinute(minute int, held []weekClaim) (all []weekSample) {
 		allocated[claim.node] += float64(len(claim.devices))
 	}
 	for node := range weekNodes() {
-		add("dra_pool_complete", 1, "driver", "gpu.nvidia.com", "pool", node, "node", node)
 		add("dra_devices", allocated[node], "driver", "gpu.nvidia.com", "pool", node, "node", node, "state", "allocated")
 		add("dra_devices", 2-allocated[node], "driver", "gpu.nvidia.com", "pool", node, "node", node, "state", "free")
 	}
