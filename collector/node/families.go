@@ -362,7 +362,7 @@ func accountFamilies() []definition {
 		account(metric.ClaimExecutionIdleSeconds, "seconds", "Time above idle power without computing", func(a *model.Account) model.Total { return a.ExecutionIdle }),
 		account(metric.ClaimExecutionIdleJoules, "joules", "Energy beyond idle power without computing", func(a *model.Account) model.Total { return a.ExecutionIdleEnergy }),
 		zeros(counter(metric.ClaimThrottledSeconds, "seconds", "Time during which the device was throttled while the claim held it, by reason", accountLabels("reason"),
-			throttledRows()), ""),
+			throttledRows()), "reason", "thermal"),
 	}
 }
 
@@ -477,10 +477,10 @@ func exporterFamilies() []definition {
 			unmatchedRows()),
 		gauge("dra_exporter_conflicting_devices", "", "Devices that claims hold under more than one published name", nil,
 			func(n *labelled, b *metric.Builder) { b.Add(n.none, float64(n.Conflicting)) }),
-		zeros(gauge("dra_exporter_unresolved_plugin_devices", "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"},
-			countRows(func(n *model.Node) []model.Counter { return n.Unresolved })), ""),
-		zeros(gauge("dra_exporter_uncounted_devices", "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"},
-			countRows(func(n *model.Node) []model.Counter { return n.Uncounted })), ""),
+		gauge("dra_exporter_unresolved_plugin_devices", "", "Ids of device plugins that lead to no hardware, by the form of the id", []string{"form"},
+			countRows(func(n *model.Node) []model.Counter { return n.Unresolved })),
+		gauge("dra_exporter_uncounted_devices", "", "Held devices whose device-seconds are not counted, because admin access, their pods or a claim's share is unknown", []string{"reason"},
+			countRows(func(n *model.Node) []model.Counter { return n.Uncounted })),
 		counter(metric.ExporterHardwareResets, "", "Resets of hardware counters", nil,
 			func(n *labelled, b *metric.Builder) { addTotal(b, n.none, n.Resets) }),
 	}
