@@ -79,7 +79,7 @@ type NodeRole struct {
 	prices  *priceList   // nil: without
 	history *page.History
 	wake    chan struct{}
-	pace    *readPace
+	pace    *samplingPace
 
 	processes processes
 
@@ -104,7 +104,7 @@ func NewNodeRole(options NodeOptions, log *slog.Logger) (*NodeRole, error) {
 		HideSerials: options.HideSerials, Clock: now, Log: log,
 		Observe: func(source string, seconds float64) { live.observeRead(source)(seconds) },
 	})
-	n.pace = &readPace{interval: config.Interval, always: options.Derive != nil, clock: now}
+	n.pace = &samplingPace{interval: config.Interval, always: options.Derive != nil, clock: now}
 	n.processes = processes{enabled: options.Processes, gate: options.Gate, clock: now, interval: config.Interval, sampler: n.sampler}
 	n.kubelet = kubelet.New(kubelet.Options{Socket: options.Socket, Log: log, Clock: now, Observe: live.observeRead(kubelet.SourceName)})
 	n.cdi = cdi.New(cdi.Options{Dirs: options.CDIDirs, Log: log, Clock: now, Observe: live.observeRead(cdi.SourceName)})

@@ -21,9 +21,9 @@ const (
 	readsPerScrape = 3
 )
 
-// readPace decides how often devices are read. While a claim or a pod holds one, what
+// samplingPace decides how often devices are read. While a claim or a pod holds one, what
 // accrues needs each interval. At rest, gauges need a few readings between two scrapes.
-type readPace struct {
+type samplingPace struct {
 	interval time.Duration
 	always   bool // each interval is needed
 	clock    clock.Clock
@@ -34,14 +34,14 @@ type readPace struct {
 }
 
 // need notes that each interval is needed for a while.
-func (p *readPace) need() {
+func (p *samplingPace) need() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.needed = p.clock().Elapsed + needFor
 }
 
 // scraped notes a scrape.
-func (p *readPace) scraped() {
+func (p *samplingPace) scraped() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	copy(p.scrapes[1:], p.scrapes[:])
@@ -49,7 +49,7 @@ func (p *readPace) scraped() {
 }
 
 // next returns the time between two reads, for the newest model.
-func (p *readPace) next(n *model.Node) time.Duration {
+func (p *samplingPace) next(n *model.Node) time.Duration {
 	held := n == nil || isAnyHeld(n)
 	p.mu.Lock()
 	defer p.mu.Unlock()

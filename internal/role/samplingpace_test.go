@@ -11,8 +11,8 @@ import (
 	"github.com/dra-exporter/dra-exporter/collector/model"
 )
 
-// TestReadPace lists who needs reads how often.
-func TestReadPace(t *testing.T) {
+// TestSamplingPace lists who needs reads how often.
+func TestSamplingPace(t *testing.T) {
 	rest := &model.Node{Claims: []*model.Claim{{}}, Devices: make([]model.Device, 2)}
 	held := &model.Node{Devices: []model.Device{{}, {Holders: model.HolderCounts{Claims: 1}}}}
 	plugin := &model.Node{Devices: []model.Device{{Holders: model.HolderCounts{Possible: 1}}}}
@@ -51,7 +51,7 @@ func TestReadPace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Duration(0)
-			pace := readPace{interval: max(c.interval, time.Second), always: c.always, clock: func() clock.Instant { return clock.Instant{Elapsed: now} }}
+			pace := samplingPace{interval: max(c.interval, time.Second), always: c.always, clock: func() clock.Instant { return clock.Instant{Elapsed: now} }}
 			for _, now = range c.needs {
 				pace.need()
 			}
