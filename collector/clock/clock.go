@@ -26,6 +26,14 @@ func System() Clock {
 	}
 }
 
+// UntilNext returns the time until the next multiple of an interval, by the wall clock.
+// Loops that wake at the same moments wake the process once: waking it costs more than
+// most of what they do.
+func UntilNext(interval time.Duration) time.Duration {
+	now := time.Now().Round(0)
+	return now.Truncate(interval).Add(interval).Sub(now)
+}
+
 // Since is the time that really passed between an earlier instant and i.
 func (i Instant) Since(earlier Instant) time.Duration { return i.Elapsed - earlier.Elapsed }
 

@@ -107,7 +107,8 @@ func newLoop(s Source, o Options, pace *atomic.Int64, publish func([]Sample), un
 
 // run takes rounds until ctx ends. It never waits for a call into the source.
 func (l *loop) run(ctx context.Context) {
-	l.ticker = time.NewTicker(l.interval)
+	l.ticker = time.NewTicker(clock.UntilNext(l.interval))
+	aligned := false
 	defer l.ticker.Stop()
 	defer close(l.done)
 	if l.release.paused() {
@@ -121,6 +122,10 @@ func (l *loop) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.ticker.C:
+			if !aligned {
+				l.ticker.Reset(l.interval)
+				aligned = true
+			}
 			l.tick(ctx)
 		case a := <-l.answers:
 			l.apply(a)

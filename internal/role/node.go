@@ -482,13 +482,14 @@ const replacedLimit = 15 * time.Second
 // watchLibraries ends the role if the driver of a library was replaced: only another
 // process can open the new library.
 func (n *NodeRole) watchLibraries(ctx context.Context, end context.CancelCauseFunc) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		timer.Reset(clock.UntilNext(time.Second))
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
 		now := n.options.Clock()
 		for _, status := range n.sampler.Statuses() {

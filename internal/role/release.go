@@ -66,16 +66,18 @@ func (r *releases) prepare() {
 
 // run decides again every second, and at once when a driver is to be unbound.
 func (r *releases) run(ctx context.Context) {
-	ticker := time.NewTicker(startInterval)
-	defer ticker.Stop()
+	timer := time.NewTimer(startInterval)
+	defer timer.Stop()
 	for {
+		pause := startInterval
 		if !r.starting() {
-			ticker.Reset(releaseInterval)
+			pause = clock.UntilNext(releaseInterval)
 		}
+		timer.Reset(pause)
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 			r.decide(false)
 		case <-r.sampler.Unbinding():
 			r.decide(true)
@@ -120,13 +122,14 @@ func (r *releases) gather(unbinding bool) *devicerelease.Facts {
 // watchFile looks for the file every second, in a goroutine of its own: a file system
 // that hangs keeps nothing else from being decided.
 func (r *releases) watchFile(ctx context.Context) {
-	ticker := time.NewTicker(releaseInterval)
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		timer.Reset(clock.UntilNext(releaseInterval))
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 			if _, ok := source.Await(ctx, releaseInterval, func() {}, func() bool { r.look(); return true }); !ok {
 				return
 			}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
 // systemEventFunctions are what a watch for the unbinding of drivers calls. Older
@@ -19,9 +21,6 @@ func systemEventFunctions() []string {
 const systemEvents = 16
 
 const (
-	// unbindInterval is the time between two looks for events, which the library
-	// keeps until then.
-	unbindInterval = 500 * time.Millisecond
 	// unbindEnd is how long the end of the goroutine is waited for. It has
 	// been asked to end before the watch for XIDs, so that both end within
 	// what a sampler grants to Close.
@@ -92,8 +91,8 @@ func (w *unbindWatcher) stop() {
 func (w *unbindWatcher) run(set nvml.SystemEventSet, stopped <-chan struct{}, finished chan<- struct{}) {
 	defer close(finished)
 	defer w.free(set)
-	ticker := time.NewTicker(unbindInterval)
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
 		if w.look(set) {
 			select {
@@ -101,10 +100,11 @@ func (w *unbindWatcher) run(set nvml.SystemEventSet, stopped <-chan struct{}, fi
 			default:
 			}
 		}
+		timer.Reset(clock.UntilNext(lookInterval))
 		select {
 		case <-stopped:
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
 	}
 }

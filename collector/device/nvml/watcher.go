@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/dra-exporter/dra-exporter/collector/clock"
 )
 
 // fallenOffTheBus is the XID of a GPU that the driver cannot reach any more.
@@ -226,7 +228,7 @@ func (l *eventLoop) run() {
 	failed, pause := 0, time.Duration(0) // failed: calls in a row
 	for !l.stopped(pause) {
 		recorded, err := l.look()
-		pause = lookInterval
+		pause = clock.UntilNext(lookInterval)
 		switch {
 		case err == nil:
 			failed = 0
