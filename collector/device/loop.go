@@ -46,6 +46,7 @@ type loop struct {
 	pace     *atomic.Int64 // nanoseconds from one round to the next, at least
 
 	ticker  *time.Ticker
+	aligned bool // the ticker ticks at multiples of the interval
 	answers chan readResult
 	found   chan discovered
 	refresh chan func()   // asks for a round at once, which calls it at its end
@@ -108,7 +109,6 @@ func newLoop(s Source, o Options, pace *atomic.Int64, publish func([]Sample), un
 // run takes rounds until ctx ends. It never waits for a call into the source.
 func (l *loop) run(ctx context.Context) {
 	l.ticker = time.NewTicker(clock.UntilNext(l.interval))
-	aligned := false
 	defer l.ticker.Stop()
 	defer close(l.done)
 	if l.release.paused() {
@@ -122,9 +122,9 @@ func (l *loop) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.ticker.C:
-			if !aligned {
+			if !l.aligned {
 				l.ticker.Reset(l.interval)
-				aligned = true
+				l.aligned = true
 			}
 			l.tick(ctx)
 		case a := <-l.answers:
@@ -134,8 +134,7 @@ func (l *loop) run(ctx context.Context) {
 		case d := <-l.found:
 			l.applyDiscovery(d)
 			if !l.open && !l.release.paused() && l.unreadReader() {
-				l.ticker.Reset(l.interval)
-				l.begin(ctx)
+				l.restart(ctx)
 			}
 		case ended := <-l.refresh:
 			l.requested = append(l.requested, ended)
@@ -148,10 +147,17 @@ func (l *loop) run(ctx context.Context) {
 		}
 		l.closeWhenIdle()
 		if len(l.requested) > 0 && !l.open && !l.discovery.running {
-			l.ticker.Reset(l.interval)
-			l.begin(ctx)
+			l.restart(ctx)
 		}
 	}
+}
+
+// restart opens a round between two ticks. The next tick is the first of a whole interval
+// that comes after at least one.
+func (l *loop) restart(ctx context.Context) {
+	l.ticker.Reset(l.interval + clock.UntilNext(l.interval)%l.interval)
+	l.aligned = false
+	l.begin(ctx)
 }
 
 // tick ends the round whose patience is over and opens the next.
