@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,9 +45,9 @@ func TestSamplesOnItsOwnClock(t *testing.T) {
 // TestPace reads at the pace that is set, and at each interval while a reader fails.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fails := false
+		var fails atomic.Bool
 		reader := &fakeReader{key: "GPU-a", read: func(call int, tier Tier) ([]Observation, error) {
-			if fails {
+			if fails.Load() {
 				return nil, errBroken
 			}
 			return watts("GPU-a", float64(call), tier), nil
@@ -55,6 +56,8 @@ func TestPace(t *testing.T) {
 		expect := func(seconds, reads int) {
 			t.Helper()
 			s.pass(time.Duration(seconds) * time.Second)
+			reader.mu.Lock()
+			defer reader.mu.Unlock()
 			if reader.calls != reads {
 				t.Errorf("read %d times, want %d", reader.calls, reads)
 			}
@@ -67,10 +70,10 @@ func TestPace(t *testing.T) {
 		expect(3, 6)
 		s.SetPace(3 * time.Second)
 		expect(2, 6)
-		fails = true
+		fails.Store(true)
 		expect(1, 7)
 		expect(3, 10) // it has failed
-		fails = false
+		fails.Store(false)
 		expect(1, 11)
 		expect(3, 12)
 	})

@@ -64,6 +64,7 @@ func failEverything(d *server.Device) {
 // is at the end.
 func sampled(t *testing.T, s *server.Server) (others string, end source.Status) {
 	t.Helper()
+	time.Sleep(clock.UntilNext(time.Second)) // rounds begin at whole seconds
 	sampler := device.NewSampler(device.Options{Sources: []device.Source{NewOver(s, Options{})}, Clock: clock.System()})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
