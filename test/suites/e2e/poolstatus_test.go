@@ -140,7 +140,7 @@ func same(what string, ours, theirs int) error {
 // samePartitions compares the number of partitions of each type, and that as
 // many are free as fit together, or more: each is counted by itself.
 func samePartitions(p *scrape.Page, pool scrape.Labels, theirs []resourcev1alpha3.PartitionTypeStatus) error {
-	errs := []error{same("rows of partitions", p.Count("dra_partition_devices", pool), 3*len(theirs))}
+	errs := []error{same("types of partitions", p.Count("dra_partition_devices", with(pool, "state", "free")), len(theirs))}
 	for _, kind := range theirs {
 		labels := with(pool, "partition_type", kind.Type)
 		free := int(total(p, "dra_partition_devices", with(labels, "state", "free")))

@@ -42,7 +42,7 @@ func TestClusterRules(t *testing.T) {
 		"request of no pod":   {[]*Page{page(t, 0, stages(1, 1, 1, 1, 1, 1)...)}, "has requests"},
 		"stages widen":        {[]*Page{page(t, 0, append(stages(9, 4, 5, 3, 1, 1), waits...)...)}, "4 at class and 5 at selectors"},
 		"a stage is missing":  {[]*Page{page(t, 0, append(stages(9, 4, 4), waits...)...)}, "has the stages"},
-		"state is missing":    {[]*Page{page(t, 0, whole[:2]...)}, "has 2 states"},
+		"state is missing":    {[]*Page{page(t, 0, whole[1:]...)}, "has 1 states"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var broken []error
