@@ -35,20 +35,21 @@ func Run(ctx context.Context, options Options, step func(context.Context) time.D
 	defer ticker.Stop()
 	for {
 		took := step(ctx)
-		ended := time.Now()
 		if options.Observe != nil {
 			options.Observe(took)
 		}
 		ticker.Reset(options.Interval)
+		rested := time.NewTimer(max(spacing, time.Duration(options.Rest*float64(took)))) // wakes nobody until it is waited for
 		select {
 		case <-ctx.Done():
 			return
 		case <-options.Wake:
 		case <-ticker.C:
 		}
-		rest := max(spacing, time.Duration(options.Rest*float64(took))) - time.Since(ended)
-		if rest > 0 && !wait(ctx, rest) {
+		select {
+		case <-ctx.Done():
 			return
+		case <-rested.C:
 		}
 		select {
 		case <-options.Wake: // the step has that change, too
