@@ -44,7 +44,7 @@ type peer struct {
 
 // BenchmarkPeers scrapes dcgm-exporter and dra-exporter every 15 s, on a quiet machine
 // only. All read GPUs of the same simulated hardware: both one DCGM host engine, and
-// dra-exporter also NVML, its default. Nobody has a GPU, or there is a pod for each: the
+// dra-exporter also NVML, its default. All GPUs are free, or a pod holds each: the
 // pods of dcgm-exporter have device plugins, because it reads claims only inside of a
 // cluster, and those of dra-exporter claims. The program of dcgm-exporter is DCGM_EXPORTER,
 // its list of fields DCGM_EXPORTER_FIELDS, and the program of dra-exporter
@@ -56,7 +56,7 @@ func BenchmarkPeers(b *testing.B) {
 	}
 	load := waitUntilQuiet(b)
 	libraries := stubs.Build(b)
-	for name, held := range map[string]int{"nobody": 0, "held": denseGPUs} {
+	for name, held := range map[string]int{"free": 0, "held": denseGPUs} {
 		b.Run(name, func(b *testing.B) {
 			hardware := stubs.NewNode(b, denseGPUs)
 			environment := []string{"LD_LIBRARY_PATH=" + libraries.Dir, hardware.Env()[0]}

@@ -181,7 +181,7 @@ func (r *claimRecord) refresh() time.Duration {
 	switch {
 	case !r.confirmed:
 		return settlingPeriod
-	case r.claim.FirstElsewhere(r.consumers):
+	case r.claim.HasFirstPodElsewhere(r.consumers):
 		return min(settlingPeriod<<min(r.unchanged, 4), sharedRefresh)
 	default:
 		return claimRefresh

@@ -193,6 +193,7 @@ func (l *loop) begin(ctx context.Context) {
 		return
 	}
 	if len(l.readers) == 0 {
+		l.opened = l.ticks
 		l.samples = nil
 		l.publishSamples()
 		l.serve()

@@ -77,9 +77,9 @@ func (c Claim) HeldBy(podUID string) bool {
 	return c.ReservedForPod(podUID)
 }
 
-// FirstElsewhere reports whether the first pod that the claim is reserved for is none
+// HasFirstPodElsewhere reports whether the first pod that the claim is reserved for is none
 // of these, by their UIDs, and may run on another node.
-func (c Claim) FirstElsewhere(here []string) bool {
+func (c Claim) HasFirstPodElsewhere(here []string) bool {
 	if c.Node != "" || len(c.ReservedFor) == 0 {
 		return false
 	}

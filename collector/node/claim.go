@@ -116,7 +116,7 @@ func decideCharging(claim *dra.Claim, here []string) charging {
 	switch {
 	case claim.ReservedFor[0].Resource != "pods":
 		return chargedNowhere
-	case claim.FirstElsewhere(here):
+	case claim.HasFirstPodElsewhere(here):
 		return chargedElsewhere
 	default:
 		return chargedHere

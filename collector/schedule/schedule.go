@@ -39,7 +39,7 @@ func Run(ctx context.Context, options Options, step func(context.Context) time.D
 			options.Observe(took)
 		}
 		ticker.Reset(options.Interval)
-		rested := time.NewTimer(max(spacing, time.Duration(options.Rest*float64(took)))) // wakes nobody until it is waited for
+		rest := time.NewTimer(max(spacing, time.Duration(options.Rest*float64(took)))) // without a wake until it is waited for
 		select {
 		case <-ctx.Done():
 			return
@@ -49,7 +49,7 @@ func Run(ctx context.Context, options Options, step func(context.Context) time.D
 		select {
 		case <-ctx.Done():
 			return
-		case <-rested.C:
+		case <-rest.C:
 		}
 		select {
 		case <-options.Wake: // the step has that change, too

@@ -359,7 +359,7 @@ func (n *NodeRole) triggerSteps(ctx context.Context) {
 			return
 		case <-podChanged:
 			n.kubelet.RequestList()
-			n.pace.need()
+			n.pace.noteNeed()
 			continue
 		case <-n.sampler.Changed():
 			if n.cgroup != nil {
@@ -379,7 +379,7 @@ func (n *NodeRole) triggerSteps(ctx context.Context) {
 		case <-n.cdi.Changed():
 		case <-placesChanged:
 		case <-clusterChanged:
-			n.pace.need() // devices may change hands
+			n.pace.noteNeed() // devices may change hands
 		}
 		n.triggerStep()
 	}
@@ -409,7 +409,7 @@ func (n *NodeRole) Server(options WebOptions, log *slog.Logger) (*web.Server, er
 		api: n.options.API, registry: n.registry, filter: n.options.Filter, clock: n.options.Clock, page: n.page, healthy: n.healthy, ready: n.Ready,
 		pages: func(visible page.Visible) (pageHandlers, error) {
 			return page.Handlers(page.Config{
-				Node: n.options.Name, MetricsPath: options.MetricsPath, Model: func() *model.Node { n.pace.need(); return n.model() }, Log: log,
+				Node: n.options.Name, MetricsPath: options.MetricsPath, Model: func() *model.Node { n.pace.noteNeed(); return n.model() }, Log: log,
 				Now: func() time.Time { return n.options.Clock().Wall }, Messages: func() map[string]string { return messages(n.statuses()) },
 				Visible: visible, Links: options.Links, History: n.history,
 			})
@@ -426,7 +426,7 @@ func (n *NodeRole) model() *model.Node {
 }
 
 func (n *NodeRole) page() *metric.Page {
-	n.pace.scraped()
+	n.pace.noteScrape()
 	if latest := n.runner.Latest(); latest != nil {
 		return latest.Page()
 	}

@@ -29,19 +29,19 @@ type samplingPace struct {
 	clock    clock.Clock
 
 	mu      sync.Mutex
-	needed  time.Duration                     // when, in elapsed time, a need has ended or will; 0: there was none
+	end     time.Duration                     // of the last need, in elapsed time
 	scrapes [readsPerScrape + 1]time.Duration // the last ones, in elapsed time, the newest first; 0: none
 }
 
-// need notes that each interval is needed for a while.
-func (p *samplingPace) need() {
+// noteNeed notes that each interval is needed for a while.
+func (p *samplingPace) noteNeed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.needed = p.clock().Elapsed + needFor
+	p.end = p.clock().Elapsed + needFor
 }
 
-// scraped notes a scrape.
-func (p *samplingPace) scraped() {
+// noteScrape notes a scrape.
+func (p *samplingPace) noteScrape() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	copy(p.scrapes[1:], p.scrapes[:])
@@ -54,7 +54,7 @@ func (p *samplingPace) next(n *model.Node) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock().Elapsed
-	if p.always || held || now < p.needed {
+	if p.always || held || now < p.end {
 		return p.interval
 	}
 	rest := idleInterval

@@ -1,9 +1,6 @@
 package role
 
 import (
-	"math"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +29,7 @@ func TestSamplingPace(t *testing.T) {
 		want     time.Duration // 200 s after the start
 	}{
 		"nothing known":           {node: nil, want: time.Second},
-		"nobody":                  {node: rest, want: 5 * time.Second},
+		"no holder":               {node: rest, want: 5 * time.Second},
 		"a claim":                 {node: held, want: time.Second},
 		"perhaps a pod":           {node: plugin, want: time.Second},
 		"admin access":            {node: admin, want: time.Second},
@@ -53,10 +50,10 @@ func TestSamplingPace(t *testing.T) {
 			now := time.Duration(0)
 			pace := samplingPace{interval: max(c.interval, time.Second), always: c.always, clock: func() clock.Instant { return clock.Instant{Elapsed: now} }}
 			for _, now = range c.needs {
-				pace.need()
+				pace.noteNeed()
 			}
 			for _, now = range c.scrapes {
-				pace.scraped()
+				pace.noteScrape()
 			}
 			now = 200 * time.Second
 			if got := pace.next(c.node); got != c.want {
@@ -64,58 +61,4 @@ func TestSamplingPace(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestReadsOfHeldDevices is why held devices are read at each interval: at twice the
-// interval, the busy and idle seconds of an hour differ too much in the worst of twenty
-// load curves. Docs/limitations.md has the figure.
-func TestReadsOfHeldDevices(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for _, every := range []int{2, 5} {
-		errors := make([]float64, 1000)
-		for i := range errors {
-			utilization := randomLoad(random)
-			busy, idle := accrue(utilization, 0, 1)
-			slowBusy, slowIdle := accrue(utilization, random.IntN(every), every)
-			errors[i] = max(math.Abs(slowBusy-busy)/max(5, busy/50), math.Abs(slowIdle-idle)/max(5, idle/50))
-		}
-		slices.Sort(errors)
-		worst := errors[len(errors)*95/100]
-		t.Logf("read every %d s: %.1f of what is allowed (5 s or 2 %%)", every, worst)
-		if worst <= 1 {
-			t.Errorf("reads every %d s of held devices would be good enough", every)
-		}
-	}
-}
-
-// randomLoad returns the utilization of each second of an hour: it is on and off for times
-// from a fifth of a second to ten minutes on average.
-func randomLoad(random *rand.Rand) []float64 {
-	const perSecond = 10
-	mean := func() float64 { return 0.2 * math.Pow(3000, random.Float64()) }
-	means, level, on := [2]float64{mean(), mean()}, 0.1+0.9*random.Float64(), random.IntN(2)
-	utilization, left := make([]float64, 3600), 0.0
-	for i := range utilization {
-		for range perSecond {
-			if left -= 1.0 / perSecond; left <= 0 {
-				on, left = 1-on, random.ExpFloat64()*means[on]
-			}
-			utilization[i] += level * float64(on) / perSecond
-		}
-	}
-	return utilization
-}
-
-// accrue returns the busy and the idle seconds that reads so many seconds apart find.
-func accrue(utilization []float64, first, every int) (busy, idle float64) {
-	reads := 0.0
-	for i := first; i < len(utilization); i += every {
-		reads++
-		busy += utilization[i]
-		if utilization[i] < 0.01 {
-			idle++
-		}
-	}
-	seconds := float64(len(utilization)) / reads
-	return busy * seconds, idle * seconds
 }

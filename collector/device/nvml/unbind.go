@@ -20,12 +20,9 @@ func systemEventFunctions() []string {
 // systemEvents is how many events one call returns at most.
 const systemEvents = 16
 
-const (
-	// unbindEnd is how long the end of the goroutine is waited for. It has
-	// been asked to end before the watch for XIDs, so that both end within
-	// what a sampler grants to Close.
-	unbindEnd = 1200 * time.Millisecond
-)
+// unbindEnd is how long the end of the goroutine is waited for. It has been asked to
+// end before the watch for XIDs, so that both end within what a sampler grants to Close.
+const unbindEnd = 1200 * time.Millisecond
 
 // unbindWatcher looks, within one connection, for the event that the driver is to be
 // unbound from a GPU. The kernel then waits until no process has the GPU open, for ever
