@@ -1,8 +1,13 @@
 package apiserver
 
 import (
+	"hash/fnv"
+	"io"
 	"reflect"
+	"strconv"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-exporter/dra-exporter/collector/apiserver/watch"
 	"github.com/dra-exporter/dra-exporter/collector/clock"
@@ -82,13 +87,35 @@ func (r changeRecorder[T]) record(previous, updated *T, live bool) *T {
 // recordedObject is what is kept of an object: what it was decoded to, shared with the
 // changes that were recorded, and its version.
 type recordedObject[T any] struct {
-	version string // resource version, or another text that is equal if nothing has changed
-	value   *T     // nil: nothing but the version is kept
+	version objectVersion
+	value   *T // nil: nothing but the version is kept
 }
+
+// objectVersion is the number of an object's resource version, or a hash of what is
+// relevant: equal if nothing has changed; 0: it has none.
+type objectVersion uint64
+
+// readVersion returns the version of an object. A resource version that is not a number
+// is hashed.
+func readVersion(object metav1.Object) objectVersion {
+	text := object.GetResourceVersion()
+	if text == "" {
+		return 0
+	}
+	if number, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return objectVersion(number)
+	}
+	hash := fnv.New64a()
+	_, _ = io.WriteString(hash, text) // it never fails
+	return objectVersion(hash.Sum64())
+}
+
+// matches reports whether an object still has the version.
+func (v objectVersion) matches(object metav1.Object) bool { return v != 0 && v == readVersion(object) }
 
 // sameVersion reports whether an object is as it was when it was decoded.
 func sameVersion[O watch.Object, T any](previous recordedObject[T], object O) bool {
-	return previous.version != "" && previous.version == object.GetResourceVersion()
+	return previous.version.matches(object)
 }
 
 // itemValue is the value of an item; nil: there is no item.
@@ -105,7 +132,7 @@ func recorded[O watch.Object, T any](decode func(O) (decoded T, keep bool), r ch
 		Unchanged: sameVersion[O, T],
 		Decode: func(object O) (recordedObject[T], bool) {
 			decoded, keep := decode(object)
-			return recordedObject[T]{version: object.GetResourceVersion(), value: &decoded}, keep
+			return recordedObject[T]{version: readVersion(object), value: &decoded}, keep
 		},
 		Apply: recording[O](r),
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"hash/maphash"
 	"log/slog"
-	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -332,7 +331,7 @@ func kept[O watch.Object](keep func(namespace, name string, object O)) watch.Dec
 	return watch.Decoder[O, recordedObject[struct{}]]{
 		Unchanged: sameVersion[O, struct{}],
 		Decode: func(object O) (recordedObject[struct{}], bool) {
-			return recordedObject[struct{}]{version: object.GetResourceVersion()}, true
+			return recordedObject[struct{}]{version: readVersion(object)}, true
 		},
 		Apply: func(event watch.Event[O, recordedObject[struct{}]]) {
 			keep(decode.Text(event.Name.Namespace), decode.Text(event.Name.Name), event.Object)
@@ -351,10 +350,10 @@ func (c *ClusterWatch) watchPods() {
 		versions: podVersions(),
 		decoder: watch.Decoder[*corev1.Pod, podItem]{
 			Unchanged: func(previous podItem, pod *corev1.Pod) bool {
-				return previous.version != "" && previous.version == pod.ResourceVersion
+				return previous.version.matches(pod)
 			},
 			Decode: func(pod *corev1.Pod) (podItem, bool) {
-				item := podItem{version: pod.ResourceVersion, requests: decode.PodRequests(pod)}
+				item := podItem{version: readVersion(pod), requests: decode.PodRequests(pod)}
 				if item.requests != nil {
 					strings.share(&item.requests.Node)
 				}
@@ -378,10 +377,10 @@ func (c *ClusterWatch) watchClasses() {
 		versions: []watch.Version{{Group: resourcev1.SchemeGroupVersion, Empty: func() runtime.Object { return &resourcev1.DeviceClassList{} }}},
 		decoder: watch.Decoder[*resourcev1.DeviceClass, classItem]{
 			Unchanged: func(previous classItem, class *resourcev1.DeviceClass) bool {
-				return previous.version != "" && previous.version == class.ResourceVersion
+				return previous.version.matches(class)
 			},
 			Decode: func(class *resourcev1.DeviceClass) (classItem, bool) {
-				return classItem{version: class.ResourceVersion, extended: decode.OptionalText(class.Spec.ExtendedResourceName)}, true
+				return classItem{version: readVersion(class), extended: decode.OptionalText(class.Spec.ExtendedResourceName)}, true
 			},
 			Apply: func(event watch.Event[*resourcev1.DeviceClass, classItem]) {
 				if c.pods.applyClass(event.Before.name(), event.After.name()) {
@@ -409,7 +408,7 @@ func (c *ClusterWatch) watchClaims() *watch.Store[*resourcev1.ResourceClaim, rec
 			Decode: func(claim *resourcev1.ResourceClaim) (recordedObject[dra.ClaimLifecycle], bool) {
 				lifecycle := decode.ClaimLifecycle(claim)
 				strings.claim(&lifecycle)
-				return recordedObject[dra.ClaimLifecycle]{version: claim.ResourceVersion, value: &lifecycle}, true
+				return recordedObject[dra.ClaimLifecycle]{version: readVersion(claim), value: &lifecycle}, true
 			},
 			Apply: func(event watch.Event[*resourcev1.ResourceClaim, recordedObject[dra.ClaimLifecycle]]) {
 				apply(event)
@@ -587,7 +586,7 @@ func (c *ClusterWatch) watchNodes() {
 			Decode: func(node *corev1.Node) (recordedObject[dra.Node], bool) {
 				decoded := decode.Node(node, topology)
 				strings.share(&decoded.Kubelet)
-				return recordedObject[dra.Node]{version: nodeHash(seed, decode.StripNode(node)), value: &decoded}, true
+				return recordedObject[dra.Node]{version: hashNode(seed, decode.StripNode(node)), value: &decoded}, true
 			},
 			Apply: func(event watch.Event[*corev1.Node, recordedObject[dra.Node]]) {
 				apply(event)
@@ -597,11 +596,11 @@ func (c *ClusterWatch) watchNodes() {
 	})
 }
 
-// nodeHash is empty for a node that cannot be encoded.
-func nodeHash(seed maphash.Seed, node *corev1.Node) string {
+// hashNode returns 0 for a node that cannot be encoded.
+func hashNode(seed maphash.Seed, node *corev1.Node) objectVersion {
 	bytes, err := node.Marshal()
 	if err != nil {
-		return ""
+		return 0
 	}
-	return strconv.FormatUint(maphash.Bytes(seed, bytes), 36)
+	return objectVersion(maphash.Bytes(seed, bytes))
 }

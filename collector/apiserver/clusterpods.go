@@ -20,7 +20,7 @@ import (
 // podItem is what is kept of a pod that uses claims, requests extended resources
 // or belongs to a group, or takes something of a node.
 type podItem struct {
-	version  string
+	version  objectVersion
 	requests *dra.PodRequests  // nil: it takes nothing
 	decoded  *dra.PodLifecycle // with all extended resources; nil: it has nothing to do with devices
 	reported *dra.PodLifecycle // with those backed by device classes; nil: the pod
@@ -191,7 +191,7 @@ func (p *clusterPods) revise(resource string) {
 
 // classItem is what is kept of a device class.
 type classItem struct {
-	version  string
+	version  objectVersion
 	extended string // its extended resource; may be empty
 }
 

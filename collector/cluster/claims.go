@@ -30,7 +30,6 @@ func decideState(c *claimEntry) model.ClaimState {
 
 // claimCounts counts claims by namespace, device class and state.
 type claimCounts struct {
-	claims  map[*claimEntry]countedClaim
 	counts  map[claimCountKey]*claimCount
 	order   []*claimCount // sorted; nil: a count was added or removed
 	list    stableList[*model.ClaimCount]
@@ -38,7 +37,7 @@ type claimCounts struct {
 	idle    map[string]struct{} // classes that may have no counts any more
 }
 
-// countedClaim is how a claim was counted last.
+// countedClaim is how a claim was counted last; the zero value: it was not.
 type countedClaim struct {
 	count *claimCount
 	state model.ClaimState
@@ -55,7 +54,6 @@ type claimCount struct {
 
 func newClaimCounts() *claimCounts {
 	return &claimCounts{
-		claims:  make(map[*claimEntry]countedClaim),
 		counts:  make(map[claimCountKey]*claimCount),
 		classes: make(map[string]int),
 		idle:    make(map[string]struct{}),
@@ -65,8 +63,8 @@ func newClaimCounts() *claimCounts {
 // update counts a claim as what it is now, and returns its device class as label has it;
 // false if it does not exist.
 func (cc *claimCounts) update(c *claimEntry, label func(class string) string) (class string, exists bool) {
-	previous, ok := cc.claims[c]
-	if ok {
+	previous := c.counted
+	if previous.count != nil {
 		previous.count.claims[previous.state]--
 		previous.count.all--
 		previous.count.model = nil
@@ -76,20 +74,18 @@ func (cc *claimCounts) update(c *claimEntry, label func(class string) string) (c
 		class = label(c.object.Class())
 		now = cc.count(claimCountKey{c.ref.Namespace, class})
 	}
-	if ok && previous.count != now && previous.count.all == 0 {
+	if previous.count != nil && previous.count != now && previous.count.all == 0 {
 		cc.remove(previous.count)
 	}
 	if now == nil {
-		delete(cc.claims, c)
+		c.counted = countedClaim{}
 		return "", false
 	}
 	state := decideState(c)
 	now.claims[state]++
 	now.all++
 	now.model = nil
-	if next := (countedClaim{now, state}); next != previous {
-		cc.claims[c] = next
-	}
+	c.counted = countedClaim{now, state}
 	return class, true
 }
 

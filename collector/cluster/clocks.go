@@ -18,6 +18,31 @@ func (o observed) set() bool { return !o.at.IsZero() }
 
 func observedBy(change *Change) observed { return observed{change.At, change.Live} }
 
+// moment is an observed in few bytes, without pointers.
+type moment struct {
+	wall    int64 // nanoseconds since 1970
+	elapsed time.Duration
+	live    bool
+}
+
+func (o observed) moment() moment {
+	if !o.set() {
+		return moment{live: o.live}
+	}
+	return moment{o.at.Wall.UnixNano(), o.at.Elapsed, o.live}
+}
+
+func (m moment) set() bool { return m.wall != 0 || m.elapsed != 0 }
+
+func (m moment) at() clock.Instant {
+	if !m.set() {
+		return clock.Instant{}
+	}
+	return clock.Instant{Wall: time.Unix(0, m.wall), Elapsed: m.elapsed}
+}
+
+func (m moment) observed() observed { return observed{m.at(), m.live} }
+
 // timestamp is when something happened, as far as it is known: by our own clock
 // if it was observed live, else by the second that a server wrote.
 type timestamp struct {

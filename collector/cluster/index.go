@@ -47,6 +47,7 @@ type claimEntry struct {
 	users  []*podEntry         // pods that reference it, in no order
 
 	progress *claimProgress // of the lifecycle; nil: does not exist
+	counted  countedClaim   // of the counts of claims
 }
 
 // reference is what a pod uses: a claim of its spec, or an amount of an

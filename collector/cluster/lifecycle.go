@@ -42,7 +42,7 @@ type lifecycle struct {
 // but that is no start.
 type podProgress struct {
 	pod                              *podEntry
-	created, bound, sandbox, started observed
+	created, bound, sandbox, started moment
 
 	boundAtCreation  bool                // was not scheduled
 	reportsSandbox   bool                // its kubelet reports at once that its sandbox is ready
@@ -56,15 +56,11 @@ type podProgress struct {
 type claimProgress struct {
 	entry                          *claimEntry
 	object                         *dra.ClaimLifecycle // as of the last change
-	created, allocated, conditions observed            // conditions: all binding conditions are true
+	created, allocated, conditions moment              // conditions: all binding conditions are true
 
-	allocationDone, bindingDone bool  // measured, or never will be
-	measuredPod                 podID // the pod whose wait for the allocation was measured
+	allocationDone, bindingDone bool   // measured, or never will be
+	measuredPod                 string // UID of the pod whose wait for the allocation was measured; not the pod, which may be removed
 }
-
-// podID identifies a pod in the namespace of the claim. It is not a pointer, so
-// that a claim does not keep a removed pod in memory.
-type podID struct{ name, uid string }
 
 // allocation is one allocation of a claim for a pod.
 type allocation struct {
@@ -144,7 +140,7 @@ func (l *lifecycle) emit(e event) { l.events = append(l.events, e) }
 func (l *lifecycle) applyClaim(u *update) {
 	c, previous, now := u.claim.progress, u.claimBefore, u.Claim
 	if previous == nil {
-		c = &claimProgress{entry: u.claim, created: observedBy(u.Change)}
+		c = &claimProgress{entry: u.claim, created: observedBy(u.Change).moment()}
 		u.claim.progress = c
 		l.observeClock(clockServer, "", now.Created, u.Change)
 	}
@@ -161,14 +157,14 @@ func (l *lifecycle) applyClaim(u *update) {
 		return
 	}
 	if !continued {
-		c.allocated = observedBy(u.Change)
+		c.allocated = observedBy(u.Change).moment()
 		c.allocationDone, c.bindingDone = !u.Live, false
 		l.observeClock(clockScheduler, "", now.AllocatedAt, u.Change)
 	}
 	l.endAllocation(c, u.users...) // also of a continued one: it may be reserved for other pods now
 	switch {
 	case now.Binding == dra.BindingDone && !c.conditions.set():
-		c.conditions = observedBy(u.Change)
+		c.conditions = observedBy(u.Change).moment()
 		l.endBinding(c)
 	case now.Binding == dra.BindingFailed && u.Live && previous != nil && previous.Binding != dra.BindingFailed:
 		l.emit(event{kind: bindingFailed, at: observedBy(u.Change), claim: c, class: now.Class()})
@@ -208,19 +204,19 @@ func sameAllocation(a, b *dra.ClaimLifecycle) bool {
 func (l *lifecycle) applyPod(u *update, nodes map[string]*dra.Node) {
 	p, object, at := u.pod.progress, u.Pod, observedBy(u.Change)
 	if p == nil {
-		p = &podProgress{pod: u.pod, created: at}
+		p = &podProgress{pod: u.pod, created: at.moment()}
 		u.pod.progress = p
 		l.observeClock(clockServer, "", object.Created, u.Change)
 		l.emit(event{kind: podAdded, at: at, pod: p})
 	}
 	if object.Node != "" && !p.bound.set() {
-		p.bound, p.boundAtCreation = at, u.podBefore == nil && u.Live
+		p.bound, p.boundAtCreation = at.moment(), u.podBefore == nil && u.Live
 		if !p.boundAtCreation {
 			l.observeClock(clockServer, "", object.Scheduled, u.Change)
 		}
 	}
 	if !object.Sandbox.IsZero() && !p.sandbox.set() {
-		p.sandbox, p.sandboxWithStart = at, !object.Started.IsZero()
+		p.sandbox, p.sandboxWithStart = at.moment(), !object.Started.IsZero()
 		if p.hasPromptSandbox(nodes) {
 			l.observeClock(clockNode, object.Node, object.Sandbox, u.Change)
 			if at.live && !p.sandboxWithStart && !p.preparesNothing() {
@@ -232,7 +228,7 @@ func (l *lifecycle) applyPod(u *update, nodes map[string]*dra.Node) {
 	l.updatePhases(p)
 	starts := !object.Started.IsZero() && !p.started.set()
 	if starts {
-		p.started = at
+		p.started = at.moment()
 		l.endStart(p, nodes)
 		if object.Started.After(u.At.Wall) { // it may be reported late, so that it is evidence of a clock that is ahead only
 			l.observeClock(clockNode, object.Node, object.Started, u.Change)
@@ -287,7 +283,7 @@ func (l *lifecycle) endAllocation(c *claimProgress, pods ...*podEntry) {
 		return
 	}
 	if begin, p := l.longestPending(c, pods); p != nil {
-		c.allocationDone, c.measuredPod = true, podID{p.pod.ref.Name, p.pod.object.UID}
+		c.allocationDone, c.measuredPod = true, p.pod.object.UID
 		l.endPhase(event{phase: phaseAllocation, class: c.object.Class(), pod: p, claim: c}, begin, c.allocatedAt())
 	}
 }
@@ -311,7 +307,7 @@ func (l *lifecycle) longestPending(c *claimProgress, pods []*podEntry) (longest 
 			if lost, ok := p.reservationLost[c.object.UID]; ok {
 				wait = timestamp{observed: lost}
 			}
-			if at, ok := l.clocks.steady(wait, c.allocated.at); ok && (waiting == nil || at < first) {
+			if at, ok := l.clocks.steady(wait, c.allocated.at()); ok && (waiting == nil || at < first) {
 				longest, waiting, first = wait, p, at
 			}
 		}
@@ -324,7 +320,7 @@ func (l *lifecycle) longestPending(c *claimProgress, pods []*podEntry) (longest 
 // allocated for it: it has the claim, and is older by the servers' timestamps.
 // Without timestamps, a pod that was found in a list counts as older.
 func (p *podProgress) existedAtAllocation(c *claimProgress) bool {
-	late := p.created.at.Since(c.allocated.at)
+	late := p.created.elapsed - c.allocated.elapsed
 	switch {
 	case late <= 0 || (late <= watchDisorder && p.created.live):
 		return true
@@ -390,7 +386,7 @@ func (l *lifecycle) endStart(p *podProgress, nodes map[string]*dra.Node) {
 		}
 		l.endPodPhase(phaseStart, p, p.sandboxAt(&l.clocks), end)
 	}
-	if begin, _, found := l.firstPending(p, p.started.at); found {
+	if begin, _, found := l.firstPending(p, p.started.at()); found {
 		l.endPodPhase(phaseReady, p, begin, end)
 	}
 }
@@ -452,7 +448,7 @@ func (p *podProgress) pendingSince(r *reference, c *claimProgress, skews *clocks
 // the two.
 func (p *podProgress) sandboxAt(skews *clocks) timestamp {
 	object := p.pod.object
-	t := timestamp{observed: p.sandbox, written: object.Sandbox, by: clockNode, node: object.Node, disputed: contradicts(object.Scheduled, object.Sandbox)}
+	t := timestamp{observed: p.sandbox.observed(), written: object.Sandbox, by: clockNode, node: object.Node, disputed: contradicts(object.Scheduled, object.Sandbox)}
 	if t.live && p.sandboxWithStart {
 		gap := max(0, object.Started.Sub(object.Sandbox))
 		t.at, t.corrected = p.startedAt(skews).at.Add(-gap), true
@@ -463,7 +459,7 @@ func (p *podProgress) sandboxAt(skews *clocks) timestamp {
 // startedAt is when the first container of the pod started. Where the kubelet
 // reports it late, its timestamp decides, unless that is impossible.
 func (p *podProgress) startedAt(skews *clocks) timestamp {
-	t := timestamp{observed: p.started, written: p.pod.object.Started, by: clockNode, node: p.pod.object.Node}
+	t := timestamp{observed: p.started.observed(), written: p.pod.object.Started, by: clockNode, node: p.pod.object.Node}
 	if !t.live {
 		return t
 	}
@@ -510,27 +506,27 @@ func (p *podProgress) claimsKnown() bool {
 }
 
 func (p *podProgress) createdAt() timestamp {
-	return timestamp{observed: p.created, written: p.pod.object.Created, by: clockServer}
+	return timestamp{observed: p.created.observed(), written: p.pod.object.Created, by: clockServer}
 }
 
 func (p *podProgress) boundAt() timestamp {
-	return timestamp{observed: p.bound, written: p.pod.object.Scheduled, by: clockServer}
+	return timestamp{observed: p.bound.observed(), written: p.pod.object.Scheduled, by: clockServer}
 }
 
 func (c *claimProgress) createdAt() timestamp {
-	return timestamp{observed: c.created, written: c.object.Created, by: clockServer}
+	return timestamp{observed: c.created.observed(), written: c.object.Created, by: clockServer}
 }
 
 func (c *claimProgress) allocatedAt() timestamp {
 	at := c.object.AllocatedAt
-	return timestamp{observed: c.allocated, written: at, by: clockScheduler, disputed: contradicts(c.object.Created, at)}
+	return timestamp{observed: c.allocated.observed(), written: at, by: clockScheduler, disputed: contradicts(c.object.Created, at)}
 }
 
 // conditionsAt is when the claim's binding conditions became true.
 func (c *claimProgress) conditionsAt() timestamp {
 	at := c.object.BindingSince
 	disputed := contradicts(c.object.AllocatedAt, at) || contradicts(c.object.Created, at)
-	return timestamp{observed: c.conditions, written: at, by: clockDriver, disputed: disputed}
+	return timestamp{observed: c.conditions.observed(), written: at, by: clockDriver, disputed: disputed}
 }
 
 func (c *claimProgress) allocation() allocation {

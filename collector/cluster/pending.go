@@ -218,12 +218,16 @@ func (p *pending) update(x *index, facts Facts, now clock.Instant) pendingUpdate
 }
 
 // updateSharedSince determines since when pods that may be scheduled have been
-// pending for a claim, or have used it: the claim's creation, or that of the
+// pending for a claim that is not allocated: the claim's creation, or that of the
 // oldest of them if it came later. Gated pods do not count. It reports whether
 // that has changed.
 func (p *pending) updateSharedSince(c *claimEntry) bool {
 	var oldest time.Time
-	for _, user := range c.users {
+	users := c.users
+	if c.object != nil && c.object.Allocated {
+		users = nil
+	}
+	for _, user := range users {
 		if !user.alive() || user.object.Gated {
 			continue
 		}
@@ -296,7 +300,7 @@ func (p *pending) updateRef(ref *pendingRef, r *reference) {
 	}
 	if r.exists() && r.extended == 0 {
 		class = r.claim.object.Class()
-		if shared, ok := p.sharedSince[r.claim]; ok && !r.claim.object.Allocated && shared.Before(start) {
+		if shared, ok := p.sharedSince[r.claim]; ok && shared.Before(start) {
 			start = shared
 		}
 	}

@@ -93,8 +93,10 @@ func Step(s State, facts Facts, now clock.Instant) (State, Snapshot, []Event) {
 		for _, class := range s.failures.absent() {
 			s.evictClass(class)
 		}
-		for c := range s.claims.claims {
-			s.countClaim(c, now)
+		for _, c := range x.claims {
+			if c.counted.count != nil {
+				s.countClaim(c, now)
+			}
 		}
 	}
 	for c := range x.changed.claims {

@@ -47,7 +47,7 @@ type segment struct {
 // if it is not known since when the pod was pending.
 func (b *traceBuilder) build(r *reference) (trace.Trace, bool) {
 	b.pending = b.pod.pendingSince(r, b.claim, b.clocks)
-	if started := b.pod.started; started.live && b.claim.created.at.Since(started.at) > 0 {
+	if started := b.pod.started; started.live && b.claim.created.elapsed > started.elapsed {
 		b.pending = b.pod.createdAt() // the claim was observed only afterwards
 	}
 	start, end, ok := b.interval(b.pending, b.end.timestamp)
@@ -178,7 +178,7 @@ func (b *traceBuilder) waited(allocated timestamp) bool {
 		return true
 	default:
 		pod, first := b.pod.pod, b.claim.object.ReservedFor
-		allocatedFor := b.claim.measuredPod.uid == pod.object.UID || (len(first) > 0 && pod.isConsumer(first[0]))
+		allocatedFor := b.claim.measuredPod == pod.object.UID || (len(first) > 0 && pod.isConsumer(first[0]))
 		return allocatedFor && b.clocks.ordered(b.pending, allocated, end-begin) >= 0
 	}
 }

@@ -252,7 +252,7 @@ func (t *traces) flush(x *index, skews *clocks, now clock.Instant) {
 		if t.histories[h.pod.pod] != h {
 			return true
 		}
-		if !h.pod.claimsKnown() && now.Since(h.pod.started.at) < claimDelay {
+		if !h.pod.claimsKnown() && now.Elapsed-h.pod.started.elapsed < claimDelay {
 			return false
 		}
 		t.end(h, ending{timestamp: h.startedAt}, x, skews)
@@ -313,11 +313,11 @@ func (t *traces) point(e *event, x *index) trace.Point {
 // for which the claim was allocated, else the first by name of those for which
 // it is reserved.
 func (t *traces) bindingHistory(c *claimProgress, x *index) *podHistory {
-	if p := x.pod(dra.PodRef{Namespace: c.entry.ref.Namespace, Name: c.measuredPod.name}, c.measuredPod.uid); p != nil && p.has(c.object) {
-		return t.histories[p]
-	}
 	var first *podHistory
 	for _, p := range c.entry.users {
+		if c.measuredPod != "" && p.object.UID == c.measuredPod && p.has(c.object) {
+			return t.histories[p]
+		}
 		if h := t.histories[p]; h != nil && p.has(c.object) && (first == nil || p.ref.Name < first.pod.pod.ref.Name) {
 			first = h
 		}

@@ -37,8 +37,8 @@ func (s *nodeSelection) selects(node string) bool {
 
 // update evaluates the selector for a node that is new or has changed; nil: the
 // node is gone.
-func (s *nodeSelection) update(name string, node *corev1.Node) {
-	if s.selector != nil && node != nil && s.selector.Match(node) {
+func (s *nodeSelection) update(name string, node *nodeFacts) {
+	if s.selector != nil && node != nil && s.selector.Match(node.object()) {
 		s.matched[name] = struct{}{}
 	} else {
 		delete(s.matched, name)
@@ -48,7 +48,7 @@ func (s *nodeSelection) update(name string, node *corev1.Node) {
 // nodeIndex keeps the nodes, and the distinct node selections of slices and
 // devices with the nodes that they select.
 type nodeIndex struct {
-	nodes      map[string]*corev1.Node
+	nodes      map[string]*nodeFacts
 	down       map[string]nodeState // of those that are cordoned or not ready
 	selections *internPool[*nodeSelection]
 	broad      map[*nodeSelection]struct{} // the selections that may select several nodes
@@ -57,29 +57,40 @@ type nodeIndex struct {
 }
 
 func newNodeIndex() *nodeIndex {
-	return &nodeIndex{nodes: map[string]*corev1.Node{}, down: map[string]nodeState{}, selections: newInternPool[*nodeSelection](), broad: map[*nodeSelection]struct{}{}}
+	return &nodeIndex{nodes: map[string]*nodeFacts{}, down: map[string]nodeState{}, selections: newInternPool[*nodeSelection](), broad: map[*nodeSelection]struct{}{}}
+}
+
+// nodeFacts is what decides which devices a node can use.
+type nodeFacts struct {
+	name     string
+	labels   map[string]string
+	features []string // that its kubelet declares
+}
+
+// object returns the node with its name, labels and declared features alone.
+func (n *nodeFacts) object() *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: n.labels},
+		Status:     corev1.NodeStatus{DeclaredFeatures: n.features},
+	}
 }
 
 // set applies the present state of a node; nil: it is gone. It keeps
 // only what decides which devices the node can use, and reports whether that has
 // changed.
 func (x *nodeIndex) set(name string, published *corev1.Node) bool {
-	var kept *corev1.Node
+	var kept *nodeFacts
 	if published != nil {
-		kept = &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: published.Name, Labels: published.Labels},
-			Status:     corev1.NodeStatus{DeclaredFeatures: published.Status.DeclaredFeatures},
-		}
+		kept = &nodeFacts{name: strings.Clone(name), labels: published.Labels, features: published.Status.DeclaredFeatures}
 	}
 	old := x.nodes[name]
-	if old == nil && kept == nil || old != nil && kept != nil && maps.Equal(old.Labels, kept.Labels) &&
-		slices.Equal(old.Status.DeclaredFeatures, kept.Status.DeclaredFeatures) {
+	if old == nil && kept == nil || old != nil && kept != nil && maps.Equal(old.labels, kept.labels) && slices.Equal(old.features, kept.features) {
 		return false // a heartbeat
 	}
 	if kept == nil {
 		delete(x.nodes, name)
 	} else {
-		x.nodes[strings.Clone(name)] = kept
+		x.nodes[kept.name] = kept
 	}
 	for s := range x.broad {
 		s.update(name, kept)
@@ -132,7 +143,7 @@ func (x *nodeIndex) nodeSelections(node string) iter.Seq[*nodeSelection] {
 // nodes cannot be read.
 func (x *nodeIndex) declares(name string) bool {
 	node := x.nodes[name]
-	return node == nil || slices.Contains(node.Status.DeclaredFeatures, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate)
+	return node == nil || slices.Contains(node.features, draoptionalnodeoperations.DRAOptionalNodeOperationsFeatureGate)
 }
 
 // allocatable reports whether a node of the selection declares the feature that
@@ -202,7 +213,7 @@ func (x *nodeIndex) exists(name string) bool {
 // for.
 func (x *nodeIndex) get(name string) *corev1.Node {
 	if known := x.nodes[name]; known != nil {
-		return known
+		return known.object()
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

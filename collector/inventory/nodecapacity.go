@@ -329,7 +329,7 @@ func (inv Overview) NodeLabels(node string) map[string]string {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	if found := inv.nodes.nodes[node]; found != nil {
-		return found.Labels
+		return found.labels
 	}
 	return nil
 }
