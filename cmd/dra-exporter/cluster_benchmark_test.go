@@ -200,11 +200,13 @@ func (r *clusterRun) measureChanges(b *testing.B, rate float64) {
 	r.stage.command(b, "play", rate)
 	time.Sleep(5 * time.Second) // lifecycles end as often as they begin
 	began, before := time.Now(), processorTime(b, r.process.Process.Pid)
+	allocated := r.profile(b, "allocated", "allocs?seconds=15")
 	profiled := r.profile(b, "change", "profile?seconds=15")
 	time.Sleep(clusterWindow)
 	spent := processorTime(b, r.process.Process.Pid) - before
 	b.ReportMetric(spent.Seconds()/time.Since(began).Seconds()*100, "change-%core")
 	<-profiled
+	<-allocated
 	lags := make([]time.Duration, clusterPages)
 	for i := range lags {
 		time.Sleep(time.Second/2 + rand.N(time.Second)) // unlike the exporter's own intervals
@@ -214,6 +216,7 @@ func (r *clusterRun) measureChanges(b *testing.B, rate float64) {
 	b.ReportMetric(float64(lags[len(lags)/2].Milliseconds()), "lag-ms")
 	b.ReportMetric(float64(lags[len(lags)-1].Milliseconds()), "worst-lag-ms")
 	b.ReportMetric(memory(b, r.process.Process.Pid, "RssAnon"), "anonymous-MiB")
+	<-r.profile(b, "memory", "heap?debug=1")
 	<-r.profile(b, "heap", "heap")
 }
 
