@@ -22,7 +22,7 @@ type filterFlags struct {
 
 func (f *filterFlags) add(command flagSet) {
 	families := " families whose whole name matches this regular expression, or all of one of these groups: " + strings.Join(metric.Groups(), ", ") + ". "
-	command.Flag("metrics.level", "How much is exported: lean is what the shipped rules, alerts and dashboards use, full is everything; see docs/metrics.md.").
+	command.Flag("metrics.level", "How much is exported: lean is what the rules, alerts and dashboards of the set core use, full is everything; see docs/metrics.md.").
 		Default(metric.LevelDefault.String()).HintOptions(metric.Levels()...).EnumVar(&f.level, metric.Levels()...)
 	command.Flag("metrics.include", "Export, in addition to the level,"+families+"Repeatable.").PlaceHolder("REGEX").StringsVar(&f.include)
 	command.Flag("metrics.exclude", "Do not export, even if included,"+families+"Repeatable.").PlaceHolder("REGEX").StringsVar(&f.exclude)

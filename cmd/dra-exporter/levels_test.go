@@ -20,8 +20,8 @@ const levelsHead = `
 
 ` + "`--metrics.level`" + ` selects how much is exported, on the page and in a push. The pages of the exporter, ` + "`check`" + ` of a node and the names of dcgm-exporter (` + "`--metrics.dcgm`" + `) have everything at each level.
 
-- ` + "`lean`" + ` has the families that the shipped rules, alerts and dashboards query, but for those of a few panels, and those that report faults of the exporter. All alerts, and all recording rules but those of durations of reads, engine activity and deviations of clocks, have the same results as at the other levels. For your own queries, use families whose level is lean: their series mean the same at each level. Count Xids by ` + "`device:dra_device_xid_errors:increase5m`" + `, because the counter of an Xid that has not occurred is absent.
-- ` + "`default`" + ` adds all families but those below. Of ` + "`go_*`, `process_*` and `promhttp_*`" + ` it has, like ` + "`lean`" + `, what is queried. ` + "`--device.profiling`" + ` adds the ratios that it reads.
+- ` + "`lean`" + ` has the families that the rules, alerts and dashboards of the [set](dashboards.md#sets) core query, but for those of a few panels. They have the same results as at the other levels, except for engine activity and deviations of clocks. For your own queries, use families whose level is lean: their series mean the same at each level. Count Xids by ` + "`device:dra_device_xid_errors:increase5m`" + `, because the counter of an Xid that has not occurred is absent.
+- ` + "`default`" + ` adds all families but those below. Of ` + "`go_*`, `process_*` and `promhttp_*`" + ` it has what is queried. ` + "`--device.profiling`" + ` adds the ratios that it reads.
 - ` + "`full`" + ` has everything.
 
 `
@@ -47,7 +47,7 @@ func levelsDocument(series seriesCounts) string {
 	text.WriteString(levelsHead)
 	text.WriteString("Only `full` has:\n\n")
 	writeReasons(&text, metric.OnlyFull())
-	text.WriteString("\nOf what dashboards query, `lean` leaves out:\n\n")
+	text.WriteString("\nOf what the dashboards of core query, `lean` leaves out:\n\n")
 	writeReasons(&text, metric.NotLean())
 	text.WriteString(levelsRest)
 	writeZeros(&text)

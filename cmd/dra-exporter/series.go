@@ -14,7 +14,7 @@ import (
 // addSeries adds the subcommand that says what a fleet costs in series.
 func addSeries(c *commands, stdout io.Writer) {
 	command := c.app.Command("series", "How many series a fleet has: scraped at each level, recorded by each set, samples a second and bytes a day.").HelpLong(`  dra-exporter series --nodes=100
-  dra-exporter series --nodes=1000 --devices=8 --claims=6 --sets=core,capacity --metrics.level=lean -o json`)
+  dra-exporter series --nodes=1000 --devices=8 --claims=6 --sets=core,capacity -o json`)
 	var nodes series.Nodes
 	var level, sets string
 	var interval time.Duration
@@ -37,7 +37,7 @@ func addSeries(c *commands, stdout io.Writer) {
 		chosen := strings.FieldsFunc(sets, func(r rune) bool { return r == ',' || r == ' ' })
 		slices.Sort(chosen)
 		chosen = slices.Compact(chosen)
-		if err := counts.Check(nodes, chosen); err != nil {
+		if err := counts.Check(nodes, level, chosen); err != nil {
 			return usagef("%w", err)
 		}
 		volume := counts.Estimate(nodes, level, chosen, interval)

@@ -61,6 +61,9 @@ func TestSeriesCommand(t *testing.T) {
 			}
 		}
 	}
+	if output, err := program(t.Context(), "series", "--metrics.level=lean", "--sets=core,capacity").CombinedOutput(); err == nil || !strings.Contains(string(output), "the set capacity needs the level default") {
+		t.Errorf("lean with capacity: %v: %s", err, output)
+	}
 	for flag, part := range map[string]string{
 		"--nodes=0":            "--nodes=0 is not between 1 and 1000000",
 		"--devices=-1":         "--devices=-1",

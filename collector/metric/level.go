@@ -12,8 +12,8 @@ type Level uint8
 
 // The levels, each with more than the one before.
 const (
-	// LevelLean has what recording rules, alerts and dashboards ask for, but for
-	// what NotLean names, and what is about the exporter itself.
+	// LevelLean has what the recording rules, alerts and dashboards of the set core ask
+	// for, but for what NotLean names, and the number of series that were left out.
 	LevelLean Level = iota
 	// LevelDefault has all families but those of OnlyFull, and of the process what is
 	// asked for.
@@ -45,12 +45,12 @@ func (l Level) has(name string) bool {
 		return true
 	case OnlyFull()[name] != "":
 		return false
+	case l == LevelLean:
+		return NotLean()[name] == "" && (askedByCore(name) || name == ExporterSeriesDropped)
 	case group == "process":
 		return askedByQueries(name)
-	case l == LevelDefault:
-		return true
 	default:
-		return NotLean()[name] == "" && (group == "exporter" || askedByQueries(name))
+		return true
 	}
 }
 
@@ -97,8 +97,8 @@ func NotLean() map[string]string {
 var asked string
 
 // Asked returns who asks for each family that something asks for: "rules",
-// "alerts", "runbooks", and dashboards by their names. asked.txt is generated from
-// their queries.
+// "alerts", "runbooks", and dashboards by their names; those of another set than core
+// with its name before, as in "capacity/alerts". asked.txt is generated from their queries.
 func Asked() map[string][]string {
 	families := map[string][]string{}
 	for line := range strings.Lines(asked) {
@@ -113,4 +113,9 @@ func Asked() map[string][]string {
 // and not only a runbook.
 func askedByQueries(name string) bool {
 	return slices.ContainsFunc(Asked()[name], func(asker string) bool { return asker != "runbooks" })
+}
+
+// askedByCore is askedByQueries for those of the set core.
+func askedByCore(name string) bool {
+	return slices.ContainsFunc(Asked()[name], func(asker string) bool { return asker != "runbooks" && !strings.Contains(asker, "/") })
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dra-exporter/dra-exporter/collector/metric"
 	"github.com/dra-exporter/dra-exporter/internal/words"
 )
 
@@ -122,7 +123,7 @@ func (c Counts) Estimate(nodes Nodes, level string, sets []string, interval time
 func round(count float64) int { return int(math.Round(count)) }
 
 // Check says what of a question cannot be answered.
-func (c Counts) Check(nodes Nodes, sets []string) error {
+func (c Counts) Check(nodes Nodes, level string, sets []string) error {
 	for _, number := range []struct {
 		flag  string
 		value int
@@ -137,6 +138,9 @@ func (c Counts) Check(nodes Nodes, sets []string) error {
 	for _, set := range sets {
 		if _, ok := c.Recorded[set]; !ok {
 			return fmt.Errorf("--sets: there is no set %s: there are %s", set, words.Join(slices.Sorted(maps.Keys(c.Recorded)), "and"))
+		}
+		if level == metric.LevelLean.String() && set != "core" {
+			return fmt.Errorf("--sets=%s: --metrics.level=lean has only what the set core reads; the set %s needs the level default", set, set)
 		}
 	}
 	return nil
