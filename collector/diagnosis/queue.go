@@ -360,11 +360,15 @@ func (q *queue) publish() {
 	if !q.unpublished {
 		return
 	}
-	var all []dra.Diagnosis
+	count := 0
 	for _, r := range q.rows {
 		if found := r.item.diagnosis; found != nil && found != r.published {
 			r.published, r.diagnoses = found, found.diagnoses(r.question, r.pod)
 		}
+		count += len(r.diagnoses)
+	}
+	all := make([]dra.Diagnosis, 0, count)
+	for _, r := range q.rows {
 		all = append(all, r.diagnoses...)
 	}
 	q.exchange.publish(all)

@@ -54,6 +54,7 @@ type nodeIndex struct {
 	broad      map[*nodeSelection]struct{} // the selections that may select several nodes
 	single     []*nodeSelection            // the others, sorted by node; nil: they must be sorted again
 	slots      slotNumbers
+	counted    bySelection // of the query that runs
 }
 
 func newNodeIndex() *nodeIndex {
@@ -304,8 +305,13 @@ func (x *nodeIndex) selecting(node string) []*nodeSelection {
 	return found
 }
 
-// bySelection returns a count of no devices for each selection.
-func (x *nodeIndex) bySelection() bySelection { return make(bySelection, x.slots.next) }
+// bySelection returns a count of no devices for each selection, which is valid until the
+// next call.
+func (x *nodeIndex) bySelection() bySelection {
+	x.counted = slices.Grow(x.counted[:0], x.slots.next)[:x.slots.next]
+	clear(x.counted)
+	return x.counted
+}
 
 // sorted returns the selections that select one node at most, sorted by node.
 func (x *nodeIndex) sorted() []*nodeSelection {

@@ -20,6 +20,11 @@ type Traits struct {
 	attributes []string // that constraints refer to, qualified
 	seed       maphash.Seed
 	buffer     []byte // of the last key; guarded by the inventory's lock
+
+	// patterns have the values of each attribute of constraints in the order in
+	// which they occur on the node of the last key, under the same lock: constraints
+	// compare values within a node only.
+	patterns []map[uint32]uint32
 }
 
 // RequestTraits returns what the requests and the attributes of constraints read. It
@@ -50,6 +55,7 @@ func (inv *Inventory) RequestTraits(requests []Request, attributes []resourcev1.
 	traits.reads.names = slices.Compact(traits.reads.names)
 	for _, attribute := range attributes {
 		traits.attributes = append(traits.attributes, nameAttribute+string(attribute))
+		traits.patterns = append(traits.patterns, map[uint32]uint32{})
 	}
 	return traits
 }
@@ -73,7 +79,10 @@ func (t *Traits) NodeKey(inv *Inventory, name string) (TraitsKey, bool) {
 	if !inv.nodes.exists(name) {
 		return TraitsKey{}, false
 	}
-	w := traitsWriter{Traits: t, texts: inv.texts, bytes: t.buffer[:0], patterns: make([]map[uint32]uint32, len(t.attributes))}
+	w := traitsWriter{Traits: t, texts: inv.texts, bytes: t.buffer[:0]}
+	for _, pattern := range t.patterns {
+		clear(pattern)
+	}
 	for _, property := range t.reads.names {
 		w.names = append(w.names, w.number(property))
 	}
@@ -99,10 +108,6 @@ type traitsWriter struct {
 	constrained []uint32 // of attributes
 	bytes       []byte
 	devices     int
-
-	// patterns have the values of each attribute of constraints in the order in
-	// which they occur: constraints compare values within a node only.
-	patterns []map[uint32]uint32
 }
 
 // number is one more than that of the text, 0 if it is not known.
@@ -233,9 +238,6 @@ func (w *traitsWriter) pattern(at int, d *device, name uint32) uint64 {
 	switch w.texts.text(value)[0] {
 	case valueInts, valueBools, valueStrings, valueVersions:
 		return 1<<32 | uint64(value)
-	}
-	if w.patterns[at] == nil {
-		w.patterns[at] = map[uint32]uint32{}
 	}
 	found, ok := w.patterns[at][value]
 	if !ok {
