@@ -20,7 +20,7 @@ const levelsHead = `
 
 ` + "`--metrics.level`" + ` selects how much is exported, on the page and in a push. The pages of the exporter, ` + "`check`" + ` of a node and the names of dcgm-exporter (` + "`--metrics.dcgm`" + `) have everything at each level.
 
-- ` + "`lean`" + ` has the families that the rules, alerts and dashboards of the [set](dashboards.md#sets) core query, but for those of a few panels. They have the same results as at the other levels, except for engine activity and deviations of clocks. For your own queries, use families whose level is lean: their series mean the same at each level. Count Xids by ` + "`device:dra_device_xid_errors:increase5m`" + `, because the counter of an Xid that has not occurred is absent.
+- ` + "`lean`" + ` has the families that the rules, alerts and dashboards of the [set](dashboards.md#sets) core query, but for those of a few panels. They have the same results as at the other levels, except for engine activity and deviations of clocks. For your own queries, use families whose level is lean: their series mean the same at each level.
 - ` + "`default`" + ` adds all families but those below. Of ` + "`go_*`, `process_*` and `promhttp_*`" + ` it has what is queried. ` + "`--device.profiling`" + ` adds the ratios that it reads.
 - ` + "`full`" + ` has everything.
 
@@ -233,8 +233,9 @@ func unhealthy(step int, samples []device.Sample) {
 	}
 }
 
-// Each level has all families of the one before, and lean has those that report faults of
-// the exporter. The families are in all groups but those of other programs.
+// Each level has all families of the one before, and lean has those that alerts of the set
+// core ask for, and the number of series that were left out. The families are in all groups
+// but those of other programs.
 func TestLevelsOfFamilies(t *testing.T) {
 	grouped := map[string]bool{}
 	for _, family := range allFamilies() {
@@ -246,11 +247,10 @@ func TestLevelsOfFamilies(t *testing.T) {
 		if lean && !standard || !has(metric.LevelFull) {
 			t.Errorf("%s: lean %v, default %v", family.Name, lean, standard)
 		}
-		group := metric.GroupOf(family.Name)
-		if group == "exporter" && metric.NotLean()[family.Name] == "" && !lean {
-			t.Errorf("%s is about the exporter itself, and lean leaves it out", family.Name)
+		if (slices.Contains(metric.Asked()[family.Name], "alerts") || family.Name == metric.ExporterSeriesDropped) && !lean {
+			t.Errorf("an alert of core asks for %s, and lean leaves it out", family.Name)
 		}
-		grouped[group] = true
+		grouped[metric.GroupOf(family.Name)] = true
 	}
 	ours := slices.DeleteFunc(metric.Groups(), func(group string) bool { return group == "dcgm" || group == "process" })
 	if groups := slices.Sorted(maps.Keys(grouped)); !slices.Equal(groups, slices.Sorted(slices.Values(ours))) {
