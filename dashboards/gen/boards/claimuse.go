@@ -51,12 +51,12 @@ func claimActivity() []panel {
 		timeline(12, about{
 			title: "Engine activity", unit: units.PercentUnit,
 			reads: "Mean over devices; of shared ones, with all holders. High utilization with low sm or tensor is inefficient.",
-			empty: "not reported (DCGM and profiling do), or " + needsClaim,
+			empty: needsDefault + "not reported (DCGM and profiling do), or " + needsClaim,
 		}, over(`avg by (engine) (max by (cluster, node, uuid, engine) (dra_claim_engine_active_ratio{`+claimHere+`}))`, "{{engine}}")).Max(1),
 		timeline(12, about{
 			title: "Throttling by reason", unit: units.PercentUnit,
 			reads: "Mean over devices; reasons may overlap. The power limit is normal for a busy device; thermal reasons and power_brake are problems of the machine.",
-			empty: "not reported, or " + needsClaim,
+			empty: needsDefault + "not reported, or " + needsClaim,
 		}, over(`avg by (reason) (max by (cluster, node, uuid, reason) (rate(dra_claim_throttled_seconds_total{`+claimHere+`}[$__rate_interval])))`, "{{reason}}")).Max(1),
 		timeline(12, about{
 			title: "PCIe and network by device", unit: units.BytesPerSecondSI,

@@ -12,6 +12,10 @@ import (
 // needsNode is why panels of one node are empty, where nothing else is.
 const needsNode = "no agent"
 
+// needsDefault begins the reasons for which a panel is empty that reads what the level lean
+// leaves out.
+const needsDefault = "the level is lean, "
+
 // node is everything about one node.
 func node() Board {
 	return Board{
@@ -89,7 +93,7 @@ func nodeNumbers() []panel {
 			Thresholds(steps(good, step{0.95, warning})).ColorScheme(byThresholds()),
 		number(4, about{
 			title: "Power of all devices", unit: units.Watt,
-			reads: "All devices, and the sum of limits.",
+			reads: "All devices, and the sum of limits, which the level lean leaves out.",
 			empty: "not reported, or " + needsNode,
 		}, each(`sum(`+perDevice("dra_device_power_watts")+`)`, "drawn"), each(`sum(`+perDevice("dra_device_power_limit_watts")+`)`, "limit")).
 			ColorScheme(always(neutral)),

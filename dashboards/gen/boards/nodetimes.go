@@ -89,7 +89,7 @@ func clocksOverTime() []panel {
 		deviceLines(about{
 			title: "Clock", unit: units.Hertz,
 			reads: "If slower under load than similar devices, it is throttled: see the next panel.",
-			empty: "not reported, or " + needsNode,
+			empty: needsDefault + "not reported, or " + needsNode,
 		}, over(ofDevice(`dra_device_clock_hertz{@node, clock="sm"}`), "{{device}}")),
 		deviceLines(about{
 			title: "Throttling by reason", unit: units.PercentUnit,
@@ -112,13 +112,13 @@ func traffic(title, reads, empty, sent, received string) panel {
 func trafficOverTime() []panel {
 	return []panel{
 		traffic("NVLink", "All links of a device. A slower one has a bad link, or others wait for it.",
-			"no NVLink, or no counter of its bytes, or "+needsNode,
+			needsDefault+"no NVLink, or no counter of its bytes, or "+needsNode,
 			"dra_device_nvlink_transmit_bytes_total", "dra_device_nvlink_receive_bytes_total"),
 		traffic("PCIe", "Between device and host. High with low utilization: the pod waits for data.",
-			"devices do not count it (docs/sources.md), or "+needsNode,
+			needsDefault+"devices do not count it (docs/sources.md), or "+needsNode,
 			"dra_device_pcie_transmit_bytes_total", "dra_device_pcie_receive_bytes_total"),
 		traffic("Network", "Of network and RDMA devices.",
-			"no agent reads such a device here, or "+needsNode,
+			needsDefault+"no agent reads such a device here, or "+needsNode,
 			"dra_device_network_transmit_bytes_total", "dra_device_network_receive_bytes_total"),
 		deviceLines(about{
 			title: "Errors on links and buses per hour", unit: units.Short,
@@ -133,7 +133,7 @@ func trafficOverTime() []panel {
 }
 
 func eachLink() []panel {
-	const empty = "links are not read (--device.nvlink-links), or there is no NVLink"
+	const empty = needsDefault + "links are not read (--device.nvlink-links), or there is no NVLink"
 	rate := func(metric string) string {
 		return onNode(`max by (cluster, node, uuid, link, peer) (rate(`+metric+`{@node}[$__rate_interval]))`, "link", "peer")
 	}

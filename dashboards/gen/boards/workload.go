@@ -120,7 +120,7 @@ func workloadDevices() []panel {
 	return []panel{
 		listing(24, 10, about{
 			title: "Devices by rank", unit: units.Short,
-			reads: "Whole devices that one pod uses alone, means of five minutes. Deviation: towards slower from the peers' median, in units of their spread; 4 is much.",
+			reads: "Whole devices that one pod uses alone, means of five minutes. Deviation: towards slower from the peers' median, in units of their spread; 4 is much. No clock at the level lean.",
 			empty: needsWorkload + ", or its pods work independently",
 		}, []key{
 			{label: "cluster", title: "Cluster"},

@@ -94,6 +94,23 @@ func isCore(belongs sets.Belongs, query string) bool {
 	}
 }
 
+// TestPanelsSayWhatLeanLeavesOut: a panel of the set core that answers differently at the
+// level lean says so.
+func TestPanelsSayWhatLeanLeavesOut(t *testing.T) {
+	said := map[string]bool{}
+	for _, board := range boards(t) {
+		for _, panel := range board.panels {
+			name := strings.TrimPrefix(board.UID, "dra-") + " / " + panel.Title
+			said[name] = said[name] || strings.Contains(panel.text, "the level is lean") || strings.Contains(panel.text, "the level lean")
+		}
+	}
+	for panel := range notLean() {
+		if !strings.HasPrefix(panel, "rules / ") && !said[panel] {
+			t.Errorf("%s does not say that the level lean leaves something out", panel)
+		}
+	}
+}
+
 // sameAnswer reports whether an answer has all rows that are not 0, and any.
 func sameAnswer(want, got map[string]float64) bool {
 	missing := maps.Clone(want)
