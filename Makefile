@@ -96,7 +96,7 @@ sbom: build $(RELEASE)/.built ## dist/dra-exporter.cdx.json: what bin/dra-export
 	$(RELEASE)/cyclonedx-gomod bin -json -std -version v$(VERSION) -output dist/dra-exporter.cdx.json bin/dra-exporter
 
 ##@ Test
-.PHONY: test test-packages test-gpukit test-short soak fuzz bench bench-peers e2e e2e-matrix e2e-versions boards-pictures pictures rehearsal
+.PHONY: test test-packages test-gpukit test-short soak fuzz bench bench-peers e2e e2e-matrix e2e-versions boards-pictures pictures engines rehearsal
 # The packages whose tests take longest come first, so that none of them is left
 # alone at the end.
 LONGEST := ./test/fakes/hostile ./cmd/dra-exporter ./internal/otlp
@@ -165,6 +165,9 @@ boards-pictures: ## dist/boards: every dashboard over the demo, drawn with Grafa
 
 pictures: ## docs/images: the pages and top of the demo (npm, chromium)
 	$(MAKE) -C test pictures
+
+engines: ## rules, alerts and dashboards over one day on Prometheus, Thanos and VictoriaMetrics (Debian; ENGINES_FLAGS=-update)
+	$(MAKE) -C test engines
 
 rehearsal: ## a whole release without GitHub: published to a registry on this machine, verified, installed on a real node (root, Linux; VERSION=1.2.3)
 	$(MAKE) -C test rehearsal

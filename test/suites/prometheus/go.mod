@@ -11,6 +11,7 @@ tool (
 
 require (
 	github.com/dra-exporter/dra-exporter/dashboards/gen v0.0.0
+	github.com/klauspost/compress v1.20.0
 	github.com/prometheus/common v0.71.0
 	github.com/prometheus/prometheus v0.315.0
 	go.yaml.in/yaml/v3 v3.0.5
@@ -142,7 +143,6 @@ require (
 	github.com/jpillora/backoff v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/julienschmidt/httprouter v1.3.0 // indirect
-	github.com/klauspost/compress v1.20.0 // indirect
 	github.com/knadh/koanf/maps v0.1.3 // indirect
 	github.com/knadh/koanf/providers/confmap v1.0.1 // indirect
 	github.com/knadh/koanf/v2 v2.3.6 // indirect
