@@ -386,7 +386,7 @@ func (l *lifecycle) endStart(p *podProgress, nodes map[string]*dra.Node) {
 		}
 		l.endPodPhase(phaseStart, p, p.sandboxAt(&l.clocks), end)
 	}
-	if begin, _, found := l.firstPending(p, p.started.at()); found {
+	if begin, _, ok := l.firstPending(p, p.started.at()); ok {
 		l.endPodPhase(phaseReady, p, begin, end)
 	}
 }

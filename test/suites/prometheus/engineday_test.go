@@ -33,11 +33,11 @@ const (
 type daySeries struct {
 	labels  labels.Labels
 	counter bool
-	native  bool         // a native histogram
-	level   float64      // of a gauge on average; of a counter, its growth in an hour
-	alive   [2]int       // minutes
-	seed    int          // by which series differ
-	starts  func() []int // minutes in which its exporter starts
+	native  bool    // a native histogram
+	level   float64 // of a gauge on average; of a counter, its growth in an hour
+	alive   [2]int  // minutes
+	seed    int     // by which series differ
+	starts  []int   // minutes in which its exporter starts
 }
 
 // claimLives are the minutes in which claims of the pages exist; others exist all day.
@@ -61,7 +61,6 @@ func engineSeries(t *testing.T) (all []daySeries) {
 		{levelPages + "full.txt", "gpu-node-2", []int{0, restartsAll + 3}, func(text string) string { return shortened(second.Replace(text)) }},
 		{clusterLevelPages + "full.txt", "cluster", []int{0, restartsAll + 1}, func(text string) string { return text }},
 	} {
-		starts := func() []int { return page.starts }
 		for _, row := range levelRows(t, page.file) {
 			builder := labels.NewBuilder(row.labels)
 			row.labels.Range(func(l labels.Label) {
@@ -70,10 +69,10 @@ func engineSeries(t *testing.T) (all []daySeries) {
 				}
 			})
 			of := builder.Set("instance", page.instance).Labels()
-			all = append(all, daySeries{labels: of, counter: row.counter, level: row.value, alive: lifeOf(of), seed: seedOf(of), starts: starts})
+			all = append(all, daySeries{labels: of, counter: row.counter, level: row.value, alive: claimLife(of), seed: hashSeed(of), starts: page.starts})
 		}
 		if page.instance == "cluster" {
-			all = append(all, histogramSeries(starts)...)
+			all = append(all, histogramSeries(page.starts)...)
 		}
 	}
 	return all
@@ -87,14 +86,14 @@ func shortened(text string) string {
 	return text
 }
 
-func lifeOf(of labels.Labels) [2]int {
+func claimLife(of labels.Labels) [2]int {
 	if life, ok := claimLives()[of.Get("resourceclaim")]; ok {
 		return life
 	}
 	return [2]int{0, engineDay}
 }
 
-func seedOf(of labels.Labels) int {
+func hashSeed(of labels.Labels) int {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(of.String()))
 	return int(sum.Sum32() % 1000)
@@ -102,7 +101,7 @@ func seedOf(of labels.Labels) int {
 
 // histogramSeries are histograms of durations: classic ones, and native ones of another
 // cluster.
-func histogramSeries(starts func() []int) (all []daySeries) {
+func histogramSeries(starts []int) (all []daySeries) {
 	bounds := []string{"0.1", "1", "10", "60", "+Inf"}
 	target := func(pairs ...string) *labels.Builder {
 		builder := labels.NewBuilder(labels.FromStrings(pairs...)).Set("job", "dra-exporter").Set("instance", "cluster")
@@ -132,7 +131,7 @@ func (s *daySeries) began(minute int) (start int, ok bool) {
 		return 0, false
 	}
 	down := false
-	for _, at := range s.starts() {
+	for _, at := range s.starts {
 		if at <= minute {
 			start = at
 		} else if at-minute <= 2 {

@@ -146,7 +146,7 @@ func writeDay(t *testing.T, db *tsdb.DB, start time.Time, minutes int, all []eng
 	const part = 15
 	for first := 0; first < minutes; first += part {
 		from, to := start.Add(time.Duration(first)*time.Minute), start.Add(time.Duration(first+part)*time.Minute-time.Millisecond)
-		message, err := requestOf(t, db, from, to).Marshal()
+		message, err := writeRequest(t, db, from, to).Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func (e engine) accepts(t *testing.T, body []byte) bool {
 	return true
 }
 
-func requestOf(t *testing.T, db *tsdb.DB, from, to time.Time) *prompb.WriteRequest {
+func writeRequest(t *testing.T, db *tsdb.DB, from, to time.Time) *prompb.WriteRequest {
 	t.Helper()
 	querier, err := db.Querier(from.UnixMilli(), to.UnixMilli())
 	if err != nil {
@@ -221,7 +221,7 @@ type asked struct {
 	kind, name, expr string
 }
 
-func askedOfEngines(t *testing.T) (all []asked) {
+func listQuestions(t *testing.T) (all []asked) {
 	t.Helper()
 	for _, rule := range rules(t) {
 		all = append(all, asked{"rules", rule.Record, rule.Expr})
@@ -386,11 +386,11 @@ const (
 	enginesHeader = "| engine | rules | alerts | dashboards | cause |\n|---|---|---|---|---|\n"
 )
 
-// hashOfQueries identifies what the engines are asked.
-func hashOfQueries(t *testing.T) string {
+// hashQueries identifies what the engines are asked.
+func hashQueries(t *testing.T) string {
 	t.Helper()
 	sum := sha256.New()
-	for _, question := range askedOfEngines(t) {
+	for _, question := range listQuestions(t) {
 		fmt.Fprintln(sum, question)
 	}
 	return fmt.Sprintf("<!-- of the queries %x -->\n", sum.Sum(nil)[:6])
@@ -403,7 +403,7 @@ func writeEngines(t *testing.T, rows string) {
 	if !ok {
 		t.Fatal("docs/compatibility.md has lost the marks around its table of engines")
 	}
-	text := before + enginesBegin + hashOfQueries(t) + enginesHeader + rows + enginesEnd + after
+	text := before + enginesBegin + hashQueries(t) + enginesHeader + rows + enginesEnd + after
 	if err := os.WriteFile(enginesFile, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +412,7 @@ func writeEngines(t *testing.T, rows string) {
 // TestEnginesAreOfTheseQueries: the committed table is of the present rules, alerts and
 // dashboards.
 func TestEnginesAreOfTheseQueries(t *testing.T) {
-	if !strings.Contains(read(t, enginesFile), enginesBegin+hashOfQueries(t)) {
+	if !strings.Contains(read(t, enginesFile), enginesBegin+hashQueries(t)) {
 		t.Error("a rule, an alert or a dashboard has changed: run `make engines ENGINES_FLAGS=-update`")
 	}
 }
@@ -456,7 +456,7 @@ func TestEngines(t *testing.T) {
 			}
 		})
 	}
-	for _, question := range askedOfEngines(t) {
+	for _, question := range listQuestions(t) {
 		questions <- question
 	}
 	close(questions)
@@ -476,6 +476,9 @@ func TestEngines(t *testing.T) {
 		}
 	}
 	t.Logf("of %d queries, %d have a result", len(answered), with)
+	if least := 550; minutes == engineDay && with < least {
+		t.Errorf("only %d queries have a result in this day, not %d", with, least)
+	}
 }
 
 // add counts a query, given the causes for which its results differ.
